@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +230,252 @@ def test_what_failed_in_a_notebook_is_not_kept_by_the_runs_that_are_opened_after
     gc.collect()
     assert held[0]() is None
     rollbook.finish()
+
+
+class _Experiment:
+    def __init__(self, run: Any) -> None:
+        self.run = run
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.run.finish()
+
+
+@contextlib.contextmanager
+def _experiment(run: Any) -> Iterator[Any]:
+    try:
+        yield run
+    finally:
+        run.finish()
+
+
+def _fails(error: BaseException | None = None) -> None:
+    raise error or RuntimeError("CUDA out of memory")
+
+
+def _by_finally(run: Any) -> None:
+    try:
+        _fails()
+    finally:
+        run.finish()
+
+
+def _by_finally_of_ctrl_c(run: Any) -> None:
+    try:
+        _fails(KeyboardInterrupt())
+    finally:
+        run.finish()
+
+
+def _by_a_function_of_its_own(run: Any) -> None:
+    def close_everything() -> None:
+        run.finish()
+
+    try:
+        _fails()
+    finally:
+        close_everything()
+
+
+def _by_a_context_manager(run: Any) -> None:
+    with _experiment(run):
+        _fails()
+
+
+def _by_a_class(run: Any) -> None:
+    with _Experiment(run):
+        _fails()
+
+
+def _by_a_stack(run: Any) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.callback(run.finish)
+        _fails()
+
+
+def _by_an_except_that_raises(run: Any) -> None:
+    try:
+        _fails()
+    except RuntimeError:
+        run.finish()
+        raise
+
+
+def _by_an_except_that_exits(run: Any) -> None:
+    try:
+        _fails()
+    except RuntimeError:
+        run.finish()
+        sys.exit(1)
+
+
+def _by_the_module(run: Any) -> None:
+    try:
+        _fails()
+    finally:
+        rollbook.finish()
+
+
+def _by_a_task_that_is_cancelled(run: Any) -> None:
+    async def train() -> None:
+        with run:
+            await asyncio.sleep(1000)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(train())
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    asyncio.run(main())
+
+
+def _caught(run: Any) -> None:
+    try:
+        _fails()
+    except RuntimeError:
+        run.finish()
+
+
+def _caught_before_finally(run: Any) -> None:
+    try:
+        _fails()
+    except RuntimeError:
+        run.log({"stopped": 1.0})
+    finally:
+        run.finish()
+
+
+def _tried_again_in_the_except(run: Any) -> None:
+    try:
+        _fails()
+    except RuntimeError:
+        try:
+            run.log({"loss": 0.5})  # with half of the batch
+        finally:
+            run.finish()
+
+
+def _stopped_early_by_ctrl_c(run: Any) -> None:
+    try:
+        _fails(KeyboardInterrupt())
+    except KeyboardInterrupt:
+        run.finish()
+
+
+def _returned_early(run: Any) -> None:
+    try:
+        return
+    finally:
+        run.finish()
+
+
+def _left_generator(run: Any) -> None:
+    def steps() -> Iterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            run.finish()
+
+    next(steps())
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        (_by_finally, "crashed"),
+        (_by_finally_of_ctrl_c, "killed"),
+        (_by_a_function_of_its_own, "crashed"),
+        (_by_a_context_manager, "crashed"),
+        (_by_a_class, "crashed"),
+        (_by_a_stack, "crashed"),
+        (_by_an_except_that_raises, "crashed"),
+        (_by_an_except_that_exits, "crashed"),
+        (_by_the_module, "crashed"),
+        (_by_a_task_that_is_cancelled, "killed"),
+        (_caught, "finished"),
+        (_caught_before_finally, "finished"),
+        (_tried_again_in_the_except, "finished"),
+        (_stopped_early_by_ctrl_c, "finished"),
+        (_returned_early, "finished"),
+        (_left_generator, "finished"),
+    ],
+)
+def test_a_run_that_is_finished_while_an_exception_passes_is_no_finished_one(
+    program: Callable[[Any], None], status: str, begin: Begin, root: Path
+) -> None:
+    """A seed that failed is not compared as one that finished, however carefully its program closes the run."""
+    run = begin()
+    run.log({"loss": 1.0})
+    with contextlib.suppress(RuntimeError, KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+        program(run)
+    gc.collect()
+    book = rollbook.open(root).one()
+    assert (book.status, book.failure is None) == (status, status == "finished")
+
+
+LOOP = """
+import os, signal
+for seed in range(4):
+    run = rollbook.init("world", sys.argv[1].format(seed=seed), config={"seed": seed}, seed=seed, **QUIET)
+    for step in range(3):
+        run.log({"loss": float(seed)}, env_step=step)
+        if (seed, step) == (3, 1):
+            exec(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("name", ["ppo", "ppo-{seed}"])
+@pytest.mark.parametrize(
+    ("end", "last"),
+    [
+        ("raise RuntimeError('CUDA out of memory')", "crashed"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", "killed"),
+        ("os.kill(os.getpid(), signal.SIGHUP)", "killed"),
+        ("", "finished"),
+    ],
+)
+def test_seeds_of_a_loop_that_finishes_none_are_finished_but_the_one_that_failed(
+    name: str, end: str, last: str, program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    outcome(program(f"import sys{LOOP}", name, end))
+    books = sorted(rollbook.open(root), key=lambda book: book.seed)
+    assert [book.status for book in books] == ["finished"] * 3 + [last]
+
+
+@pytest.mark.parametrize("later", ["beside[0].log({'loss': 2.0})", ""])
+def test_models_that_train_at_once_all_end_with_their_program(
+    later: str, program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    """Only what nobody writes any more when the next is opened is over."""
+    code = f"""
+beside = [rollbook.init("world", "pbt", seed=seed, **QUIET) for seed in range(2)]
+for run in beside:
+    run.log({{"loss": 1.0}})
+{later}
+raise RuntimeError
+"""
+    outcome(program(code))
+    assert [book.status for book in rollbook.open(root)] == ["crashed"] * 2
+
+
+POOL = """
+import multiprocessing
+def work(run):
+    run.log({"part": 1.0})
+if __name__ == "__main__":
+    with rollbook.init("world", "pool", **QUIET) as run:
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            pool.map(work, [run, run])
+"""
+
+
+def test_workers_that_end_with_their_pool_are_no_alert(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    code, _, err = outcome(program(POOL))
+    book = rollbook.open(root).one()
+    assert (code, book.status, book.metrics(["part"]).num_rows, book.alerts().num_rows) == (0, "finished", 2, 0), err

@@ -44,6 +44,7 @@ class GoesOn(str):
     """
 
     __slots__ = ("writer",)
+    writer: str
 
     def __new__(cls, writer: str) -> Self:
         """See the class."""

@@ -1,6 +1,6 @@
 """How a run ends when nothing calls finish(): at exit, by an exception, by SIGTERM.
 
-The user's signal handlers are never replaced. Ours for SIGTERM is set only where the default handler is active. It
+The user's signal handlers are never replaced. Ours for SIGTERM and SIGHUP are set only where the default is active. It
 records the end of the run, and then runs the default.
 """
 
@@ -28,9 +28,16 @@ _owner = 0
 _of_process: dict[str, Any] | None = None
 
 
+_CANCELLED = ("CancelledError", "Cancelled")
+"""What asyncio and trio raise in a task that is stopped, as by Ctrl-C."""
+
+
 def watch(run: OpenRun) -> None:
     """Make sure that `run` is ended, however this process exits."""
     global _installed, _owner
+    for other in list(_open_runs):
+        if other._parts.followed_at is None and _is_followed(other, run):
+            other._parts.followed_at = other._writer.rows_written()
     _open_runs.add(run)
     _owner = os.getpid()
     if _installed:
@@ -38,11 +45,22 @@ def watch(run: OpenRun) -> None:
     _installed = True
     atexit.register(_at_exit)
     _watch_threads()
-    try:
-        if _signal.getsignal(_signal.SIGTERM) == _signal.SIG_DFL:
-            _signal.signal(_signal.SIGTERM, _on_sigterm)
-    except (ValueError, AttributeError):  # not in the main thread, or no such signal
-        return
+    for name in ("SIGTERM", "SIGHUP"):  # a batch system; a terminal that is closed
+        try:
+            number = getattr(_signal, name)
+            if _signal.getsignal(number) == _signal.SIG_DFL:
+                _signal.signal(number, _on_signal)
+        except (ValueError, AttributeError):  # not in the main thread, or no such signal
+            return
+
+
+def _is_followed(run: OpenRun, by: OpenRun) -> bool:
+    """Whether a loop has begun the next of its trainings, and left this one open: it has rows, and the next is like it,
+    by its name or by what its configuration names."""
+    if run.status != "running" or run._about.project != by._about.project or by._about.parent == run.id:
+        return False
+    is_like = run._about.name == by._about.name or (bool(run.config) and run.config.keys() == by.config.keys())
+    return is_like and run._writer.main and run._has_training_rows()
 
 
 def forget(run: OpenRun) -> None:
@@ -77,7 +95,7 @@ def status_of(kind: type[BaseException] | None) -> str:
     """The status for an exception, or for none."""
     if kind is None or issubclass(kind, GeneratorExit):  # a generator that was closed early: that is no failure
         return "finished"
-    if issubclass(kind, KeyboardInterrupt):
+    if issubclass(kind, KeyboardInterrupt) or kind.__name__ in _CANCELLED:
         return "killed"
     if issubclass(kind, SystemExit):
         error = sys.exc_info()[1]
@@ -114,8 +132,11 @@ def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
     global _of_process
     if os.getpid() != _owner:  # a forked child must not end its parent's runs
         return
+    runs = list(_open_runs)
+    over = [run for run in runs if status != "finished" and run._parts.followed_at == run._writer.rows_written()]
+    finish_together(over, "finished", _report_on_stderr)
     _of_process = failure
-    finish_together(list(_open_runs), status, _report_on_stderr)
+    finish_together([run for run in runs if run not in over], status, _report_on_stderr)
 
 
 def _report_on_stderr(run: object, err: Exception) -> None:
@@ -132,8 +153,9 @@ def _at_exit() -> None:
     _finish_all(status_of(getattr(sys, "last_type", None)), describe(getattr(sys, "last_value", None)))
 
 
-def _on_sigterm(number: int, _frame: FrameType | None) -> None:
+def _on_signal(number: int, _frame: FrameType | None) -> None:
     _signal.signal(number, _signal.SIG_DFL)
-    failure = {"type": "SIGTERM", "message": "the process was ended by SIGTERM", "traceback": ""}
+    name = "SIGTERM" if number == _signal.SIGTERM else "SIGHUP"
+    failure = {"type": name, "message": f"the process was ended by {name}", "traceback": ""}
     _finish_all("killed", failure)
     os.kill(os.getpid(), number)

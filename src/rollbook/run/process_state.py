@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from rollbook.journal import Receipt
 
@@ -49,6 +50,8 @@ class Parts:
       final: whether the last mark is written.
       console: keeps what this process prints.
       provenance: where the code comes from; {} until it is known.
+      begun_in: the id of the exception that was handled when the run was opened; that of None for none.
+      followed_at: how many rows it had when another run of its kind was opened after it; None before that.
       above: the environment variables that named the parent's run before this run replaced them; {} if there were none.
       stores: (scope, checkpoint) -> values stored there since its last dump.
       counters: scope -> the recorders of episodes that count its environment steps.
@@ -57,12 +60,14 @@ class Parts:
     __slots__ = (
         "above",
         "alert_calls",
+        "begun_in",
         "checkpoints",
         "closed",
         "console",
         "counters",
         "failure",
         "final",
+        "followed_at",
         "foreign_rows",
         "formatted_config",
         "inline_sinks",
@@ -85,6 +90,8 @@ class Parts:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.begun_in = id(sys.exc_info()[1])
+        self.followed_at: int | None = None
         self.above: dict[str, str] = {}
         self.alert_calls: AlertCalls | None = None
         self.closed: set[str] | None = None

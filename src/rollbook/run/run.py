@@ -8,6 +8,7 @@ with rollbook.init("cartpole", "ppo", seed=3) as run:
 from __future__ import annotations
 
 import os
+import sys
 import time
 from _thread import get_ident
 
@@ -674,6 +675,8 @@ class Run(Scope):
         self._writer.bill.whole(self._finish, status, False)
 
     def _finish(self, status: str, waits: bool = True) -> None:
+        if self.status == "running" and status == "finished" and sys.exc_info()[1] is not None:
+            status = self._status_in_exception()
         if self.status == "running" and status != "finished" and self._parts.failure is None:
             from rollbook.run.ending import failure
 
@@ -693,6 +696,18 @@ class Run(Scope):
                 self._ended = waits
         finally:
             self._endings.give(turn)
+
+    def _status_in_exception(self) -> str:
+        """The status of a run that is finished while an exception is on its way, which may end it."""
+        from rollbook.run.ending import status_of
+        from rollbook.run.failure import describe
+        from rollbook.run.leaving import leaving_exception
+
+        error = leaving_exception()
+        if error is None or id(error) == self._parts.begun_in:
+            return "finished"
+        self._parts.failure = describe(error)
+        return status_of(type(error))
 
     def __enter__(self) -> Self:
         from rollbook.run.current import enter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from rollbook.run import console, ending
 from rollbook.run.current import opened
@@ -140,7 +141,7 @@ def _close(run: Run, status: str) -> None:
     if ticker is not None:
         ticker.stop()
     failure: dict[str, Any] = {"failure": run._parts.failure} if run._parts.failure else {}
-    if failure and not run._writer.main and not run._writer.closed:
+    if failure and not run._writer.main and not run._writer.closed and not _ends_with_its_pool(failure["failure"]):
         with tolerating(Exception):
             report_in_alerts(run, f"writer {run._writer.id} ended", failure["failure"])
     ended = run._moment()
@@ -169,6 +170,12 @@ def _close(run: Run, status: str) -> None:
     if ticker is not None:
         ticker.tick(final=True)  # before the keeper is woken: the sinks here read from the journal, which it removes
     run._parts.closed = closed
+
+
+def _ends_with_its_pool(failure: Mapping[str, object]) -> bool:
+    """Whether a pool of multiprocessing has ended this worker, as each does when it is no longer needed."""
+    processes: Any = sys.modules.get("multiprocessing.process")
+    return failure.get("type") == "SIGTERM" and processes is not None and bool(processes.current_process().daemon)
 
 
 def _wait(run: Run) -> None:
