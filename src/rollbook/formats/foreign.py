@@ -26,6 +26,7 @@ from rollbook.runs.catalog import stamped
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.system.files import loosely, read_json, try_lock, unlock, user_cache, write_json
+from rollbook.system.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -221,7 +222,12 @@ class _Folder:
 
         shutil.rmtree(os.path.join(self._home, _MAKING), ignore_errors=True)
         index = os.path.join(self._home, "index.json")
-        known: dict[str, Any] = read_json(index).get("runs", {})
+        before = read_json(index)
+        known: dict[str, Any] = before.get("runs", {})
+        if before.get("read_by") != __version__:  # another version may read more of the same files
+            for entry in known.values():
+                _remove(entry)
+            known = {}
         now: dict[str, Any] = {}
         walk = Walk(self._base, self._own, sources=sources, recorded=Recorded(self._own))
         self._problems += walk.problems
@@ -240,12 +246,12 @@ class _Folder:
             if report is not None:
                 report(n + 1, len(every))
             if time.monotonic() > due:
-                write_json(index, {"runs": {**known, **now}})
+                write_json(index, {"read_by": __version__, "runs": {**known, **now}})
                 due = time.monotonic() + _SAVED
         for identity in known.keys() - now.keys():
             _remove(known[identity])
         if now != known:
-            write_json(index, {"runs": now})
+            write_json(index, {"read_by": __version__, "runs": now})
         return len(unread)
 
     def _unmet(self, asked: Asked, every: list[Found], known: dict[str, Any]) -> set[str]:
@@ -270,8 +276,9 @@ class _Folder:
 
         It is read again if the stamps differ, and from its beginning if rows changed that were read before.
         """
-        from rollbook.formats.importers._into_runs import identity_of, import_one, stamp_of
+        from rollbook.formats.importers._into_runs import identity_of, import_one, is_half, stamp_of
         from rollbook.formats.importers._names import as_name
+        from rollbook.formats.importers._tables import is_settled
 
         run, stamps = one.run, stamp_of(one.run)
         called = self._called(one)
@@ -280,7 +287,8 @@ class _Folder:
         if is_there and _axis_in(known.get("called")) != _axis_in(called):  # its rows are other ones now
             _remove(known)
             known, is_there, twin = {}, False, None
-        if is_there and known["files"] == stamps and (twin in self._own or not twin):
+        is_read = known.get("files") == stamps and not (known.get("half") and is_settled(run.files))
+        if is_there and is_read and (twin in self._own or not twin):
             if known.get("called") != called:
                 self._call_anew(one, known["folder"])
                 known = {**known, "called": called}
@@ -312,6 +320,7 @@ class _Folder:
         problem = _problem_of(run, one.found_in, done.left_out)
         self._problems += [problem] if problem else []
         entry = {"files": stamps, "called": called, "folder": str(done.folder), "twin": twin, "problem": problem}
+        entry["half"] = is_half(done.left_out, run.files)
         return entry if twin and root.endswith("twins") else self._apart(entry)
 
     def _called(self, one: Found) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from rollbook.formats.importers._names import as_name
 from rollbook.formats.importers._paths import read_path
 from rollbook.formats.importers._registry import choose, make, what
 from rollbook.formats.importers._registry import names as importer_names
+from rollbook.formats.importers._tables import HALF, is_settled
 from rollbook.formats.importers._walk import Found, Walk, told_apart
 from rollbook.protocols import ForeignRun, Row
 from rollbook.run.origin.config import plain
@@ -147,7 +148,7 @@ def import_one(
     there = find_to_resume(os.path.join(root, project), name, identity) if laid is None else laid.get(identity)
     if there is not None and foreign.files:
         before = manifest.look(there).imported
-        if isinstance(before, dict) and before.get("files") == stamp:
+        if isinstance(before, dict) and before.get("files") == stamp and not _is_whole_now(before, foreign.files):
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
     origin = look_beside(one)
     run = init(
@@ -193,6 +194,7 @@ def import_one(
         "from": _origin_of(one),
         "files": stamp,
         "left_out": left_out,
+        "half": is_half(left_out, foreign.files),
         "sources": foreign.sources,
         "place": os.path.abspath(one.labelled),
     }
@@ -371,6 +373,16 @@ def _write_origin(
                 about.attempts[-1].failure = {"type": words, "message": "", "traceback": "", "stderr": ""}
         about.set(**origin, imported=imported)
         manifest.write(folder, about)
+
+
+def is_half(left_out: Mapping[str, int], files: Sequence[Path]) -> bool:
+    """Whether a last line was left out because somebody may still be writing it."""
+    return HALF in left_out and not is_settled(files)
+
+
+def _is_whole_now(imported: Mapping[str, Any], files: Sequence[Path]) -> bool:
+    """Whether a last line that was left out as half written counts now, though the file is the same."""
+    return bool(imported.get("half")) and is_settled(files)
 
 
 def stamp_of(foreign: ForeignRun) -> list[list[Any]]:

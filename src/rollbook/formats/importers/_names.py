@@ -24,9 +24,11 @@ _LONGEST = 110
 """Bytes of a name: folders get the id behind it."""
 
 SPLITTING = {
-    "seed": "seed", "run": "run", "run_id": "run", "run_name": "run", "trial": "run", "env": "env", "env_id": "env",
-    "env_name": "env", "environment": "env", "task": "env", "game": "env", "algo": "algo", "algorithm": "algo",
-    "method": "algo", "agent": "algo",
+    "seed": "seed", "run": "run", "run_id": "run", "run_name": "run", "trial": "run", "trial_id": "run",
+    "exp_name": "run", "exp": "run", "experiment": "run", "experiment_name": "run", "variant": "run",
+    "condition": "run", "setting": "run", "env": "env", "env_id": "env", "env_name": "env", "environment": "env",
+    "task": "env", "task_name": "env", "game": "env", "dataset": "env", "algo": "algo", "algorithm": "algo",
+    "algo_name": "algo", "method": "algo", "agent": "algo",
 }  # fmt: skip
 """Columns that say which run a row belongs to."""
 

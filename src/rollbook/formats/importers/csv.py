@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import itertools
-import json
+import math
 import os
 import re
 from pathlib import Path
@@ -15,6 +14,15 @@ from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._names import SPLITTING, names_of_returns
 from rollbook.formats.importers._paths import STAGES, TRAINING
+from rollbook.formats.importers._tables import (
+    Header,
+    header_of,
+    is_number,
+    lines_of,
+    moment_of,
+    records_of,
+    value_of,
+)
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema import aliases
 from rollbook.schema.counters import SPELLINGS, clock_name, is_reading, x_clock
@@ -25,13 +33,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-_TIMES = ("time", "timestamp", "_timestamp", "_time", "wall_time", "Wall time", "created")
+_TIMES = (
+    "time", "timestamp", "_timestamp", "_time", "wall_time", "Wall time", "created", "datetime", "Timestamp",
+)  # fmt: skip
 _ELAPSED = ("time/time_elapsed", "_runtime", "elapsed", "Time", "time")
 _EARLIEST = 1e8
 """Smaller numbers are not unix seconds but seconds since the start."""
 
+_METRICS = ("metric", "metric_name", "variable", "tag", "key")
+_VALUES = ("value", "values", "val")
+"""Columns of a table with a row for each metric: what pandas' `melt` and W&B's long exports write."""
+
 _LONGEST_LINE = 16 * 1024 * 1024
 _LONGEST_TO_SPLIT = 256 * 1024 * 1024
+_LONGEST_KEPT = 32 * 1024 * 1024
+"""The rows of a larger table are not kept in memory for the other runs that it holds."""
 
 _PROGRESS = ("progress.csv", "progress.txt")
 _KNOWN = (*_PROGRESS, "metrics.csv", "progress.tsv")
@@ -80,7 +96,7 @@ class Csv:
 
     def finds(self, path: Path) -> bool:
         """Whether it is a CSV file with a header, or a folder that holds some."""
-        return any(_header_of(file) is not None for file in _files(path))
+        return any(header_of(file) is not None for file in _files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """The runs of a file or a folder; `refused` has the tables that are no run, and why."""
@@ -108,7 +124,7 @@ class Csv:
         downloaded: dict[str, list[Path]] = {}
         own: list[ForeignRun] = []
         for file in tables:
-            if (match := _DOWNLOADED.fullmatch(file.stem)) is not None and _is_downloaded(_header_of(file)):
+            if (match := _DOWNLOADED.fullmatch(file.stem)) is not None and _is_downloaded(header_of(file)):
                 downloaded.setdefault(match["run"], []).append(file)
             else:
                 own += self._table(file)
@@ -134,7 +150,7 @@ class Csv:
         run = ForeignRun(run_name_of(folder), files=files, clocks=tuple(self._clocks.values()), home=folder)
         describe(run, folder)
         headers = {
-            file: header for file in files if (header := _header_of(file)) is not None and header.monitor is not None
+            file: header for file in files if (header := header_of(file)) is not None and header.monitor is not None
         }
         monitors = [*headers]
         known = [str(env) for header in headers.values() if (env := (header.monitor or {}).get("env_id"))]
@@ -152,7 +168,7 @@ class Csv:
 
     def _table(self, file: Path) -> list[ForeignRun]:
         """The runs of a table of any name; none if its x-axis would be a guess."""
-        header = _header_of(file)
+        header = header_of(file)
         if file.name in _KNOWN or _is_monitor(file) or (header is not None and header.monitor is not None):
             run = self.of_files(file.parent, [file])
             run.part = "" if file.name in _KNOWN or _is_monitor(file) else file.stem  # monitor_of_mine.csv
@@ -176,9 +192,9 @@ class Csv:
             made.append(run)
         return made
 
-    def _x_of(self, file: Path, header: _Header | None = None) -> str:
+    def _x_of(self, file: Path, header: Header | None = None) -> str:
         """The column that is the x-axis of a table, or "row"; "" if unknown."""
-        header = header or _header_of(file)
+        header = header or header_of(file)
         if header is None:
             return ""
         named_axis = self._x or str(labels_of(file).get("x", ("", ""))[0])
@@ -186,14 +202,15 @@ class Csv:
             return named_axis
         if len(header.columns) == 1:
             return _ROW
-        named = [name for name in sorted(header.columns, key=_by_clock) if x_clock(name)]
         stat = os.stat(file)
+        counting = _counting(file, stat.st_mtime_ns, stat.st_size)
+        named = [name for name in sorted(header.columns, key=_by_clock) if name in counting]
         if len(named) < 2 and not _dividing(file, header, stat.st_mtime_ns, stat.st_size):
             return named[0] if named else ""
         steady = _steady(file, stat.st_mtime_ns, stat.st_size)
         return next((name for name in named if name in steady), "" if steady is _EACH_ITS_OWN else (*named, "")[0])
 
-    def _split(self, file: Path, header: _Header) -> list[tuple[str, _Wanted | None, dict[str, Any]]]:
+    def _split(self, file: Path, header: Header) -> list[tuple[str, _Wanted | None, dict[str, Any]]]:
         """The runs of a table: what their names end in, which rows and columns they have, and what is known of them."""
         x = self._x_of(file, header)
         others = [name for name in header.columns if name != x]
@@ -218,7 +235,7 @@ class Csv:
             return [("", None, {})]
         indices = [header.columns.index(name) for name in dividing]
         values = dict.fromkeys(
-            tuple(cells[p].strip() for p in indices) for cells in _lines(file, header, ForeignRun(""))
+            tuple(cells[p].strip() for p in indices) for cells in lines_of(file, header, ForeignRun(""))
         )
         if len(values) > _MOST_SPLIT:
             return [("", None, {})]
@@ -226,7 +243,7 @@ class Csv:
         for each in values:
             fields: dict[str, Any] = {}
             for name, text in zip(dividing, each, strict=True):
-                field, value = SPLITTING[name.lower()], _value_of(text)
+                field, value = SPLITTING[name.lower()], value_of(text)
                 if field == "seed" and isinstance(value, (int, float)) and float(value).is_integer():
                     fields["seed"] = int(value)
                 elif field in ("env", "algo") and text:
@@ -239,12 +256,12 @@ class Csv:
                 if len({other[n] for other in values}) > 1
             ]
             made.append(
-                ("".join(f"-{word}" for word in varying), _Wanted(cells=dict(zip(indices, each, strict=True))), fields)
+                ("".join(f"-{word}" for word in varying), _Wanted(cells=dict(zip(dividing, each, strict=True))), fields)
             )
         return made
 
     def _rows(self, file: Path, run: ForeignRun, prefix: str = "", wanted: _Wanted | None = None) -> Iterator[Row]:
-        header = _header_of(file)
+        header = header_of(file)
         if header is None:
             if _has_lines(file):  # an empty one is of a training that has not written yet
                 run.lose("files without a header")
@@ -264,7 +281,7 @@ class Csv:
                 values = {key if key.startswith(prefix) else prefix + key: value for key, value in values.items()}
             yield Row(row.time, row.clocks, values)
 
-    def _metrics(self, file: Path, header: _Header, run: ForeignRun, wanted: _Wanted | None) -> Iterator[Row]:
+    def _metrics(self, file: Path, header: Header, run: ForeignRun, wanted: _Wanted | None) -> Iterator[Row]:
         clocks = {name: self._clocks.get(name) or clock_name(name) for name in header.columns}
         timed = self._time or next((name for name in (*_TIMES, *_ELAPSED) if name in header.columns), "")
         tells = file.name in _KNOWN and (timed or any(clocks.values()))
@@ -281,20 +298,24 @@ class Csv:
             taken.add(clock)
         if self._time and self._time not in header.columns:
             raise BadInput(f"import {file}: there is no column {self._time!r}. It has: {', '.join(header.columns)}")
-        written = os.stat(file).st_mtime
-        start = _start_of(file, header, timed, written) if timed else written
+        stat = os.stat(file)
+        written = stat.st_mtime
+        start = _start_of(file, timed, written, stat.st_size) if timed else written
         moment = start
-        for number, cells in enumerate(_lines(file, header, run)):
-            if wanted is not None and not wanted.row(cells):
-                continue
-            cells_of_row = dict(zip(header.columns, map(_value_of, cells), strict=True))
+        melted = _melted(header)
+        for number, texts in _rows_of(file, header, run, wanted):
+            cells_of_row = {name: value_of(text) for name, text in texts.items()}
             if wanted is not None and wanted.columns:
                 cells_of_row = {name: cells_of_row.get(name) for name in wanted.columns}
+                if not any(value is not None for name, value in cells_of_row.items() if name != x):
+                    continue  # another run has values here
             stamp = cells_of_row.get(timed) if timed else None
-            if isinstance(stamp, (int, float)) and stamp == stamp:
-                moment = float(stamp) if stamp >= _EARLIEST else start + float(stamp)
+            if (at := moment_of(stamp)) is not None or _passed(stamp):
+                moment = at if at is not None else start + float(stamp)  # type: ignore[arg-type]
                 if timed in _TIMES and timed not in _ELAPSED:
                     del cells_of_row[timed]
+            if melted and isinstance(called := cells_of_row.pop(melted[0], None), str):
+                cells_of_row[called] = cells_of_row.pop(melted[1], None)
             readings = {"step": number} if x == _ROW else {}
             for name, clock in clocks.items():
                 reading: Any = cells_of_row.get(name)
@@ -327,41 +348,60 @@ class Csv:
 
 def _of_monitor(file: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, Any]]]:
     """(unix seconds, values) of each episode of a Monitor file."""
-    header = _header_of(file)
+    header = header_of(file)
     if header is None:
         run.lose("files without a header")
         return
-    start = header.monitor.get("t_start") if header.monitor else None
-    if not isinstance(start, (int, float)):
+    begun = _begun(header)
+    if begun is None:
         run.lose(f"starting times of {file.name}")
-        start = os.stat(file).st_mtime
-    for n, cells in enumerate(_lines(file, header, run)):
-        cells_of_row = dict(zip(header.columns, map(_value_of, cells), strict=True))
+    start = os.stat(file).st_mtime if begun is None else begun
+    moment = -math.inf
+    for n, cells in enumerate(lines_of(file, header, run)):
+        if (again := _begun(header)) not in (None, begun):
+            start = begun = again
+        cells_of_row = dict(zip(header.columns, map(value_of, cells), strict=True))
         gained, length, elapsed = (cells_of_row.pop(name, None) for name in ("r", "l", "t"))
         if not isinstance(gained, (int, float)) or not isinstance(length, int):
             run.lose("lines that are no episode")
             continue
-        moment = start + float(elapsed) if isinstance(elapsed, (int, float)) and elapsed == elapsed else start
+        passed = float(elapsed) if isinstance(elapsed, (int, float)) and elapsed == elapsed else 0.0
+        if start + passed < moment:  # a later program went on with the file, at seconds of its own
+            start = moment
+        moment = start + passed
         values = {"episode_id": f"{file.name}-{n}", "return": float(gained), "length": length}
         yield moment, {**values, **{name: value for name, value in cells_of_row.items() if value is not None}}
+
+
+def _begun(header: Header) -> float | None:
+    """When a Monitor file says that its program began."""
+    begun = header.monitor.get("t_start") if header.monitor else None
+    return float(begun) if isinstance(begun, (int, float)) else None
 
 
 class _Wanted:
     """The rows and columns of a table that are one run's.
 
     Args:
-      cells: index of a column -> its cell in the rows that are wanted.
+      cells: name of a column -> its cell in the rows that are wanted.
       columns: its columns -> their keys; {} for all.
+      rows: the numbers of its rows; None for all.
     """
 
-    __slots__ = ("cells", "columns")
+    __slots__ = ("cells", "columns", "rows")
 
-    def __init__(self, cells: dict[int, str] | None = None, columns: dict[str, str] | None = None) -> None:
-        self.cells, self.columns = cells or {}, columns or {}
+    def __init__(
+        self,
+        cells: dict[str, str] | None = None,
+        columns: dict[str, str] | None = None,
+        rows: range | None = None,
+    ) -> None:
+        self.cells, self.columns, self.rows = cells or {}, columns or {}, rows
 
-    def row(self, cells: list[str]) -> bool:
-        """Whether these cells are one of its rows."""
-        return all(cells[index].strip() == text for index, text in self.cells.items())
+    def row(self, cells: Mapping[str, str], number: int) -> bool:
+        """Whether the row of that number is one of its rows."""
+        is_there = self.rows is None or number in self.rows
+        return is_there and all(cells.get(name, "").strip() == text for name, text in self.cells.items())
 
 
 _MOST_SPLIT = 10_000
@@ -374,11 +414,53 @@ def _is_monitor(file: Path) -> bool:
     return file.name == "monitor.csv" or file.name.endswith(".monitor.csv")
 
 
-def _first_of(file: Path, header: _Header, wanted: _Wanted | None) -> dict[str, list[Any]]:
+def _rows_of(
+    file: Path, header: Header, run: ForeignRun, wanted: _Wanted | None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """(number, cells by column) of the rows of a table that are wanted."""
+    stat = os.stat(file)
+    if wanted is not None and wanted.cells and stat.st_size <= _LONGEST_KEPT:
+        rows, lost = _divided(file, tuple(wanted.cells), stat.st_mtime_ns, stat.st_size)
+        for what, n in lost.items():
+            run.lose(what, n)
+        for number, columns, cells in rows.get(tuple(wanted.cells.values()), ()):
+            yield number, dict(zip(columns, cells, strict=True))
+        return
+    for number, (columns, cells) in enumerate(records_of(file, header, run)):
+        row = dict(zip(columns, cells, strict=True))
+        if wanted is None or wanted.row(row, number):
+            yield number, row
+
+
+@functools.lru_cache(maxsize=1)
+def _divided(
+    file: Path, dividing: tuple[str, ...], _changed: int, _size: int
+) -> tuple[dict[tuple[str, ...], list[tuple[int, list[str], list[str]]]], dict[str, int]]:
+    """(the rows of each run of a table, what was lost): a table of a thousand runs is read once."""
+    rows: dict[tuple[str, ...], list[tuple[int, list[str], list[str]]]] = {}
+    counted = ForeignRun("")
+    header = header_of(file)
+    for number, (columns, cells) in enumerate(() if header is None else records_of(file, header, counted)):
+        row = dict(zip(columns, cells, strict=True))
+        rows.setdefault(tuple(row.get(name, "").strip() for name in dividing), []).append((number, columns, cells))
+    return rows, {what: n for what, n in counted.left_out.items() if what in counted.lost}
+
+
+def _first_of(file: Path, header: Header, wanted: _Wanted | None) -> dict[str, list[Any]]:
     """The first cells of each column, of the rows that are wanted."""
-    lines = (cells for cells in _lines(file, header, ForeignRun("")) if wanted is None or wanted.row(cells))
-    rows = [[_value_of(cell) for cell in cells] for cells in itertools.islice(lines, 4)]
-    return {name: [row[n] for row in rows] for n, name in enumerate(header.columns)}
+    rows = [row for _number, row in itertools.islice(_rows_of(file, header, ForeignRun(""), wanted), 4)]
+    return {name: [value_of(row.get(name, "")) for row in rows] for name in header.columns}
+
+
+@functools.lru_cache(maxsize=4096)
+def _counting(file: Path, _changed: int, _size: int) -> frozenset[str]:
+    """The columns that are called like a counter and hold no text: `game` may be a number or a name."""
+    header = header_of(file)
+    if header is None:
+        return frozenset()
+    named = [(n, name) for n, name in enumerate(header.columns) if x_clock(name)]
+    rows = [*itertools.islice(lines_of(file, header, ForeignRun("")), _LOOKED_AT)] if named else []
+    return frozenset(name for n, name in named if not any(isinstance(value_of(cells[n]), str) for cells in rows))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -387,19 +469,21 @@ def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
 
     Of `episode,steps,reward`, the steps are the length of each episode, and no axis.
     """
-    header = _header_of(file)
+    header = header_of(file)
     if header is None:
         return frozenset()
-    rows = [*itertools.islice(_lines(file, header, ForeignRun("")), _LOOKED_AT)]
+    rows = [*itertools.islice(lines_of(file, header, ForeignRun("")), _LOOKED_AT)]
     dividing = [header.columns.index(name) for name in _dividing(file, header, _changed, _size)]
+    if (melted := _melted(header)) is not None:
+        dividing.append(header.columns.index(melted[0]))
     runs: dict[tuple[str, ...], list[list[str]]] = {}
     for cells in rows:
         runs.setdefault(tuple(cells[n].strip() for n in dividing), []).append(cells)
-    if dividing and len(runs) == len(rows) > 2:
+    if dividing and len(runs) == len(rows) > 2 and melted is None:
         return _EACH_ITS_OWN
     steady = set()
     for n, name in enumerate(header.columns):
-        columns = [[_value_of(cells[n]) for cells in members] for members in runs.values()]
+        columns = [[value_of(cells[n]) for cells in members] for members in runs.values()]
         if all(
             all(
                 isinstance(a, (int, float)) and isinstance(b, (int, float)) and a <= b
@@ -411,7 +495,7 @@ def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
     return frozenset(steady)
 
 
-def _dividing(file: Path, header: _Header, changed: int, size: int) -> list[str]:
+def _dividing(file: Path, header: Header, changed: int, size: int) -> list[str]:
     """The columns that say which run a row belongs to; not a seed of each episode, if one counter counts through."""
     dividing = [name for name in header.columns if name.lower() in SPLITTING]
     if any(SPLITTING[name.lower()] != "seed" for name in dividing):
@@ -422,14 +506,14 @@ def _dividing(file: Path, header: _Header, changed: int, size: int) -> list[str]
 @functools.lru_cache(maxsize=4096)
 def _is_of_episodes(file: Path, seeds: tuple[str, ...], _changed: int, _size: int) -> bool:
     """Whether each row has a seed of its own, and a counter grows from row to row."""
-    header = _header_of(file)
+    header = header_of(file)
     assert header is not None
-    rows = [*itertools.islice(_lines(file, header, ForeignRun("")), _LOOKED_AT)]
+    rows = [*itertools.islice(lines_of(file, header, ForeignRun("")), _LOOKED_AT)]
     own = {tuple(cells[header.columns.index(name)] for name in seeds) for cells in rows}
     if not len(own) == len(rows) > 2:
         return False
     counters = [n for n, name in enumerate(header.columns) if x_clock(name)]
-    read = [[_value_of(cells[n]) for cells in rows] for n in counters]
+    read = [[value_of(cells[n]) for cells in rows] for n in counters]
     return any(
         all(is_reading(a) and is_reading(b) and int(a) < int(b) for a, b in itertools.pairwise(each)) for each in read
     )
@@ -439,12 +523,12 @@ _EACH_ITS_OWN = frozenset({"\0"})
 _LOOKED_AT = 200
 
 
-def _is_downloaded(header: _Header | None) -> bool:
+def _is_downloaded(header: Header | None) -> bool:
     """Whether these are the columns of TensorBoard's "Download CSV"."""
     return header is not None and header.columns == ["Wall time", "Step", "Value"]
 
 
-def _names_of(file: Path, header: _Header) -> dict[str, str]:
+def _names_of(file: Path, header: Header) -> dict[str, str]:
     """The key of the column of TensorBoard's download: the tag in the file's name."""
     if header.columns[:4] == ["steps", "episodes", "elapsed", "mean"]:  # PFRL's and ChainerRL's scores.txt
         return {name: f"eval/{name}" for name in header.columns[3:]}
@@ -458,13 +542,25 @@ def _names_of(file: Path, header: _Header) -> dict[str, str]:
 
 
 def _by_clock(column: str) -> int:
-    """The order in which columns are taken as x-axis: environment steps before anything else."""
+    """The order in which columns are taken as x-axis: environment steps first, the number of a row last."""
     order = ("env_step", "step", "gradient_step", "epoch", "episode")
     clock = x_clock(column)
-    return order.index(clock) if clock in order else len(order)
+    return order.index(clock) if clock in order and column not in ("index", "x", "t") else len(order)
 
 
-def _advice(file: Path, header: _Header) -> str:
+def _melted(header: Header) -> tuple[str, str] | None:
+    """The columns with the name of a metric and with its value, of a table with a row for each metric."""
+    lower = {name.lower(): name for name in header.columns}
+    named, valued = (next((lower[name] for name in names if name in lower), "") for names in (_METRICS, _VALUES))
+    return (named, valued) if named and valued else None
+
+
+def _passed(stamp: object) -> bool:
+    """Whether a time is seconds since the start."""
+    return isinstance(stamp, (int, float)) and not isinstance(stamp, bool) and 0 <= stamp < _EARLIEST
+
+
+def _advice(file: Path, header: Header) -> str:
     if any(x_clock(name) for name in header.columns):
         return (
             f"Each row of {file.name} is of another run: it is a table of results, and no training. To see its rows in "
@@ -480,15 +576,6 @@ def _advice(file: Path, header: _Header) -> str:
 def _has_lines(file: Path) -> bool:
     with open(file, "rb") as stream:
         return bool(stream.read(1))
-
-
-class _Header:
-    """The first lines of a file: columns, separator, number of header lines, a Monitor file's facts."""
-
-    __slots__ = ("columns", "lines", "monitor", "separator")
-
-    def __init__(self, columns: list[str], separator: str, lines: int, monitor: Mapping[str, object] | None) -> None:
-        self.columns, self.separator, self.lines, self.monitor = columns, separator, lines, monitor
 
 
 def _files(path: Path) -> list[Path]:
@@ -511,110 +598,19 @@ def _is_text_table(file: Path) -> bool:
     except OSError:
         return False
     cells = numbers.rstrip("\n").split("\t")
-    return len(names.split("\t")) == len(cells) > 1 and any(map(_is_number, cells))
+    return len(names.split("\t")) == len(cells) > 1 and any(map(is_number, cells))
 
 
-def _header_of(file: Path) -> _Header | None:
-    """The header of a file; None if it is not a header of two columns or more."""
-    try:
-        with open(file, encoding="utf-8", errors="backslashreplace", newline="") as stream:
-            first = stream.readline(_LONGEST_LINE)
-            monitor: Mapping[str, object] | None = None
-            lines = 1
-            if first.startswith("#"):
-                try:
-                    header = json.loads(first[1:])
-                except (ValueError, RecursionError):
-                    header = None
-                if header is None and first.count(",") and file.stem != "monitor":  # TorchBeast: "# _tick,_time,…"
-                    first = first[1:].lstrip()
-                else:
-                    monitor = header if isinstance(header, dict) else {}
-                    first, lines = stream.readline(_LONGEST_LINE), 2
-            second = stream.readline(_LONGEST_LINE)
-    except OSError:
-        return None
-    separator = "\t" if "\t" in first and "," not in first else ","
-    try:
-        columns = next(csv.reader([first], delimiter=separator), [])
-    except csv.Error:
-        return None
-    columns = [name.strip().lstrip("\ufeff") for name in columns]
-    if columns and not columns[0] and "index" not in columns:  # as pandas writes it
-        columns[0] = "index"
-    is_one = len(columns) == 1 and separator not in first and columns[0].isidentifier() and _is_number(second)
-    named = (len(columns) > 1 or is_one) and len(set(columns)) == len(columns) and all(columns)
-    if not named or any("\x00" in name or _is_number(name) for name in columns):
-        return None
-    if monitor is not None and not {"r", "l"} <= set(columns):
-        monitor = None
-    return _Header(columns, separator, lines, monitor)
-
-
-def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
-    """The lines after the header as cells; those that do not fit are counted."""
-    with open(file, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-        reader = csv.reader(_ended(stream, run), delimiter=header.separator)
-        number = 0
-        while True:
-            try:
-                cells = next(reader, None)
-            except csv.Error:
-                run.lose(f"lines of {file.name} that cannot be read")
-                continue
-            if cells is None:
-                return
-            number += 1
-            if number <= header.lines or not cells:
-                continue
-            if len(cells) != len(header.columns) or any("\x00" in cell for cell in cells):
-                run.lose(f"lines of {file.name} that do not fit its header")
-                continue
-            if not all(map(str.isascii, cells)):
-                readable = [
-                    cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for cell in cells
-                ]
-                if readable != cells:
-                    run.lose(f"bytes of {file.name} that are not UTF-8")
-                cells = readable
-            yield cells
-
-
-def _ended(stream: Iterable[str], run: ForeignRun) -> Iterator[str]:
-    """The lines of a file, without a last one that has no end: its last number may be cut short."""
-    for line in stream:
-        if line.endswith(("\n", "\r")):
-            yield line
-        else:
-            run.leave_out("lines that are half written")
-
-
-def _start_of(file: Path, header: _Header, timed: str, written: float) -> float:
+@functools.lru_cache(maxsize=64)
+def _start_of(file: Path, timed: str, written: float, _size: int) -> float:
     """The start time of a file whose times are relative: its last line was written at the modification time."""
     last = 0.0
+    header = header_of(file)
+    if header is None:
+        return written
     index = header.columns.index(timed)
-    for cells in _lines(file, header, ForeignRun("")):
-        stamp = _value_of(cells[index])
-        if isinstance(stamp, (int, float)) and 0 <= stamp < _EARLIEST:
-            last = max(last, float(stamp))
+    for cells in lines_of(file, header, ForeignRun("")):
+        stamp = value_of(cells[index])
+        if _passed(stamp):
+            last = max(last, float(stamp))  # type: ignore[arg-type]
     return written - last
-
-
-def _is_number(text: str) -> bool:
-    return isinstance(_value_of(text), (int, float))
-
-
-def _value_of(text: str) -> float | int | bool | str | None:
-    """A cell: a number, a boolean, a text, or None if it is empty."""
-    text = text.strip()
-    if not text:
-        return None
-    if text in ("True", "False"):
-        return text == "True"
-    try:
-        return int(text)
-    except ValueError:
-        try:
-            return float(text)
-        except ValueError:
-            return text

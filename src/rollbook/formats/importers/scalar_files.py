@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._plain import plain
+from rollbook.formats.importers._tables import ended
 from rollbook.protocols import ForeignRun, Row
 
 TYPE_CHECKING = False
@@ -69,11 +70,9 @@ class ScalarFiles:
         moment = os.stat(file).st_mtime
         with open(file, encoding="utf-8", errors="backslashreplace") as stream:
             header: list[str] = []
-            for line in stream:
+            for line in ended(stream, file, run):
                 cells = line.rstrip("\n").split(",")
-                if not line.endswith("\n"):
-                    run.leave_out("lines that are half written")
-                elif cells[:2] == ["epoch", "step"]:
+                if cells[:2] == ["epoch", "step"]:
                     header = cells[2:]
                 elif (row := self._row(moment, key, cells, header)) is not None:
                     yield row
