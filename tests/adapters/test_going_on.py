@@ -9,7 +9,7 @@ import pytest
 
 import rollbook
 from cases import some_of
-from rollbook.adapters._run import go_on_at
+from rollbook.adapters._run import end_training, find_run, go_on, go_on_at
 from rollbook.adapters.tensorboard import SummaryWriter
 from rollbook.errors import RollbookWarning
 
@@ -74,3 +74,30 @@ def test_a_writer_of_event_files_that_purges_from_a_step_goes_back_there(
         assert answers(run) == left
         assert before == set(range(1, 8))
         writer.close()
+
+
+def test_a_training_that_goes_on_in_its_attempt_finds_where_it_was(tmp_path: Path) -> None:
+    """Counters of frameworks begin at 0 again in each call of learn(): adapters ask the run how far it was."""
+    user = type("Model", (), {})()
+    options = {"dir": tmp_path, "keeper": "inline", "rules": ()}
+    run: Any = find_run(None, project="p", name="n", options=options, user=user, kind="k")[0]
+    for step in range(1, 9):
+        run.log({"loss": float(step)}, step=step, gradient_step=10 * step)
+        run.store(ret=float(step))
+        if step % 2 == 0:
+            end_training(run, user)
+            run = go_on(run)
+            assert (run.attempt, run.resumed) == (1, True)
+            assert {name: run.internals.reached()[name] for name in ("step", "gradient_step")} == {
+                "step": step,
+                "gradient_step": 10 * step,
+            }
+    assert run.dump()["ret/mean"] == 4.5, "what was stored before counts"
+    end_training(run, user)
+    (entry,) = run.book.attempts
+    assert (entry["status"], len(entry["before"])) == ("finished", 4)
+    assert run.book.metrics(["loss"], x="step", exact=True)["step"].to_pylist() == list(range(1, 9))
+    with rollbook.init("p", "n", dir=tmp_path, sinks=[], keeper="inline", rules=(), resume="must") as later:
+        later.rewind(step=5)
+        later.log({"loss": 0.0}, step=6)
+        assert later.book.metrics(["loss"], x="step")["step"].to_pylist() == [1, 2, 3, 4, 5, 6]

@@ -50,7 +50,7 @@ class Run(Scope):
       id, project, name: identity.
       config: the configuration of this attempt, a dict; changes are stored.
       summary: a dict of final values (best return, …); changes are stored.
-      resumed: whether this is a later attempt.
+      resumed: whether it goes on from earlier rows.
     """
 
     def __init__(
@@ -79,7 +79,8 @@ class Run(Scope):
         self._troubles = Troubles(self)
         self._words = SummaryWords(self)
         # A resumed run reads its open windows back at their first use, or in a restore.
-        self._windows_due = writer.main and (writer.attempt > 1 or bool(about.attempts and about.attempts[-1].before))
+        self._goes_on = bool(about.attempts and about.attempts[-1].before)
+        self._windows_due = writer.main and self.resumed
         self._turns = 1 if self._windows_due else 0
 
     @property
@@ -101,8 +102,8 @@ class Run(Scope):
 
     @property
     def resumed(self) -> bool:
-        """Whether the run was resumed."""
-        return self._writer.attempt > 1
+        """Whether the run has earlier rows: of other attempts, or of this one, which this process had finished."""
+        return self._writer.attempt > 1 or self._goes_on
 
     @property
     def book(self) -> Book:
