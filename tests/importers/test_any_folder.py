@@ -516,3 +516,57 @@ def test_monitor_files_of_other_names_in_one_folder_are_trainings_of_their_own(t
     rows = listed(tmp_path / "study")
     assert {name for name in rows if "monitor" in name} == {"PPO-monitor_base", "PPO-monitor_better"}
     assert rollbook.open(tmp_path / "study").problems == []
+
+
+def test_a_folder_has_the_same_runs_by_a_link_and_links_that_lead_out_of_it_are_followed(tmp_path: Path) -> None:
+    """As on clusters: results is a link to a large disk, or holds links to folders there."""
+    disk = tmp_path / "disk"
+    for place in ("ppo/seed_0", "ppo/seed_1", "sac/seed_0"):
+        wild.TOOLS["progress"](disk / "study" / place, iter([1.0, 2.0, 3.0]))
+    (tmp_path / "results").symlink_to(disk / "study")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "mine").symlink_to(disk / "study")
+    (tmp_path / "home" / "again").symlink_to(disk / "study" / "ppo")
+    (disk / "study" / "ppo" / "up").symlink_to(disk)
+    (disk / "study" / "latest").symlink_to("ppo")
+    (disk / "study" / "gone").symlink_to("nowhere")
+    expected = {
+        "ppo-seed_0": ("ppo", 0, {"level1": "ppo", "level2": "seed_0"}),
+        "ppo-seed_1": ("ppo", 1, {"level1": "ppo", "level2": "seed_1"}),
+        "sac-seed_0": ("sac", 0, {"level1": "sac", "level2": "seed_0"}),
+    }
+    for root in (disk / "study", tmp_path / "results"):
+        told = {
+            name: (row["algo"], row["seed"], {k: v for k, v in row["folder"].items() if k.startswith("level")})
+            for name, row in listed(root).items()
+        }
+        assert told == expected
+    (tmp_path / "home" / "again").unlink()
+    assert set(listed(tmp_path / "home")) == set(expected)
+
+
+def test_results_in_files_that_are_not_read_are_named_with_what_to_do(tmp_path: Path) -> None:
+    names = ("progress.csv.gz", "results.zip", "scores.xlsx", "eval_results.pkl", "metrics.parquet", "returns.npz")
+    for name in (*names, "model.pkl", "episode_000.parquet", "weights.npz", "replay.gz"):
+        (tmp_path / name).write_bytes(b"PK\x03\x04 something")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "scores.json").write_text(json.dumps({"Alien": [1.0, 2.0], "Pong-v5": [3.0, 4.0]}))
+    shown = command("ls", tmp_path, "--left-out").output
+    assert len(rollbook.open(tmp_path)) == 0
+    assert all(name in shown for name in (*names, "scores.json"))
+    assert not any(name in shown for name in ("model.pkl", "episode_000", "weights", "replay"))
+    assert all(words in shown for words in ("gunzip", "unpack it", "save it as CSV", "rollbook scores"))
+
+
+def test_rows_of_numbers_in_an_archive_of_numpy_are_a_run(tmp_path: Path) -> None:
+    np.savez(tmp_path / "results.npz", steps=np.arange(3) * 100, returns=np.array([1.0, 2.0, 3.0]))
+    (book,) = rollbook.open(tmp_path)
+    found = book.metrics("returns", x="step")
+    assert (found["step"].to_pylist(), found["returns"].to_pylist()) == ([0, 100, 200], [1.0, 2.0, 3.0])
+
+
+def test_a_column_for_each_algorithm_is_a_run_of_each(tmp_path: Path) -> None:
+    (tmp_path / "hopper.csv").write_text("step,ppo,sac,td3\n0,1,2,3\n100,2,3,4\n")
+    assert sorted((row["algo"], row["name"]) for row in rollbook.open(tmp_path).rows()) == [
+        (algo, f"hopper-{algo}") for algo in ("ppo", "sac", "td3")
+    ]

@@ -890,6 +890,8 @@ def _spelled(native: str) -> tuple[Canonical, Native] | None:
     if "/" in inner and inner in _EXACT:  # another framework's tag below a stage: ambiguous
         return None
     words = [word.lower() for word in _WORD.findall(native)]
+    if len(words) > 1 and words[0] == f"{words[-1]}s":  # rewards/total_reward
+        words = words[1:]
     known_words = set(words)
     what = known_words & _RETURNS
     length = known_words & _SPELLED_LENGTHS

@@ -48,6 +48,7 @@ _ENVIRONMENTS = frozenset(
     "taxi tennis timepilot tutankham upndown venture videopinball walker walker2d walkerrun walkerstand walkerwalk "
     "wizardofwor yarsrevenge zaxxon quadruprun quadrupedwalk quadrupedrun ballincupcatch dogrun dogwalk acrobotswingup "
     "cheetah crafter craftax minecraft minerl nethack memorymaze deepsea overcooked "
+    "caveflyer chaser climber dodgeball heist jumper leaper miner plunder "
     "3m 8m 2s3z 3s5z 5mvs6m mmm mmm2 corridor 6hvs8z 27mvs30m bigfish maze ninja fruitbot".split()
 )
 """Environments that folders name without a version."""
@@ -338,6 +339,16 @@ def _tidied(text: str) -> str:
 
 def _normal(text: str) -> str:
     return _SIGNS.sub("", text).lower()
+
+
+def is_algorithm(text: str) -> bool:
+    """Whether a text is nothing but the name of a known algorithm."""
+    return _is_algo(text, whole=True)
+
+
+def is_environment(text: str) -> bool:
+    """Whether a text is nothing but the name of a known environment, or has an environment's version."""
+    return _is_env(text)
 
 
 def _is_algo(text: str, *, whole: bool = False) -> bool:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _ABOVE = 3
 """How many folders above the one that was opened may say algorithm and environment."""
 
-_DEEPEST = 8
+_DEEPEST = 12
 _MOST_ENTRIES = 300_000
 """In a larger tree, only this many files and folders are searched."""
 
@@ -116,11 +116,13 @@ class Walk:
         recorded: Recorded | None = None,
     ) -> None:
         self._base, self._own, self._recorded = base, own, recorded
+        self._real = Path(os.path.realpath(base))
         self._judged: dict[str, bool] = {}
         self.problems: list[str] = []
         self.strange: list[tuple[Path, str]] = []
         if sources is None:
             sources = found(base, own)
+        self._folders = sources
         self.runs = self._named(told_apart(self._joined(list(self._all(sources, dict(options or {}))))))
         for one in self.runs:
             one.stamp()
@@ -202,7 +204,7 @@ class Walk:
                 continue
             beside = [other for other in whole if other.parent == above and other != home]
             others = any(other.name.lower() not in STAGES | NEUTRAL for other in beside)
-            if above in whole and above != self._base and not others:
+            if above in whole and above not in (self._base, self._real) and not others:
                 pass
             elif name in STAGES and any(other.name.lower() in STAGES for other in beside) and not others:
                 for one in whole[home]:
@@ -232,12 +234,27 @@ class Walk:
 
     # -- names
 
+    def _below(self, home: Path) -> tuple[str, ...]:
+        """The folders from the one that was opened down to a run's, as they are called there, links by their names."""
+        for top in (self._base, self._real):
+            with contextlib.suppress(ValueError):
+                return home.relative_to(top).parts
+        for above in (home, *home.parents):
+            if (link := self._linked.get(str(above))) is not None:
+                return (*link.relative_to(self._base).parts, *home.relative_to(above).parts)
+        return ()
+
+    @functools.cached_property
+    def _linked(self) -> dict[str, Path]:
+        """The folders below links that lead out of the tree: real path -> path in the tree."""
+        folders = {folder for each in self._folders.values() for folder in each}
+        return {os.path.realpath(folder): Path(folder) for folder in sorted(folders)}
+
     def _named(self, runs: list[Found]) -> list[Found]:
         """The runs with their names: the path below the folder that was opened, without what all of them share."""
         for one in runs:
             if one.run.home is not None:
-                with contextlib.suppress(ValueError):
-                    one.parts = one.run.home.relative_to(self._base).parts
+                one.parts = self._below(one.run.home)
         of_path = [one for one in runs if one.run.home is not None]
         shared = _shared([one.parts for one in of_path])
         for one in of_path:
@@ -426,10 +443,16 @@ def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
     return re.compile("|".join(groups) or r"(?!)")
 
 
+def _leads_out(target: str, trees: list[str]) -> bool:
+    """Whether a link leads to a folder that is in none of some trees and has none of them below it."""
+    return not any(os.path.commonpath((target, tree)) in (target, tree) for tree in trees)
+
+
 def _folders(root: str, own: Container[str], deepest: int) -> Iterator[tuple[str, list[str]]]:
     """Each folder at or below the root that is not a run of rollbook, with the names of its files."""
     waiting = [(root, 0)]
     seen = 0
+    trees: list[str] = []  # the real paths of this one, and of those to which links have led
     while waiting:
         folder, depth = waiting.pop()
         try:
@@ -443,6 +466,11 @@ def _folders(root: str, own: Container[str], deepest: int) -> Iterator[tuple[str
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name not in _PASSED_OVER and entry.path not in own:
+                        below.append(entry.path)
+                elif entry.is_symlink() and entry.is_dir():
+                    trees = trees or [os.path.realpath(root)]
+                    if _leads_out(target := os.path.realpath(entry.path), trees) and entry.path not in own:
+                        trees.append(target)
                         below.append(entry.path)
                 else:
                     files.append(entry.name)

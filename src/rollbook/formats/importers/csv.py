@@ -13,7 +13,7 @@ from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._names import SPLITTING, names_of_returns
-from rollbook.formats.importers._paths import STAGES, TRAINING
+from rollbook.formats.importers._paths import STAGES, TRAINING, is_algorithm
 from rollbook.formats.importers._tables import (
     Header,
     header_of,
@@ -228,6 +228,9 @@ class Csv:
                 (f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"seed": n} if "eed" in name else {})
                 for name, n in seeds.items()
             ]
+        # A column for each algorithm.
+        if len(others) > 1 and all(is_algorithm(name) for name in others):
+            return [(f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"algo": name}) for name in others]
         # Rows of several runs below each other, told apart by columns such as seed or env.
         stat = os.stat(file)
         dividing = [name for name in _dividing(file, header, stat.st_mtime_ns, stat.st_size) if name != x]

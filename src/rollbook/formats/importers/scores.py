@@ -16,7 +16,7 @@ from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._names import SPLITTING, names_of_returns
-from rollbook.formats.importers._paths import read_path
+from rollbook.formats.importers._paths import is_environment, read_path
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import is_reading, x_clock
 
@@ -35,6 +35,23 @@ _LONGEST = 64 * 1024 * 1024
 _MOST = 5_000_000
 _MOST_RUNS = 2_000
 """A list that says more of its rows than this is no list of runs."""
+
+_UNREAD = {
+    ".pkl": "It is a pickle, which can run code when it is read: save a table or a .npy of it",
+    ".pickle": "It is a pickle, which can run code when it is read: save a table or a .npy of it",
+    ".gz": "It is compressed: unpack it with gunzip --keep",
+    ".zip": "It is an archive: unpack it",
+    ".xlsx": "It is a spreadsheet: save it as CSV",
+    ".parquet": "Which of its columns are what is not known: save it as CSV",
+    ".feather": "Which of its columns are what is not known: save it as CSV",
+}
+"""Endings of files that are not read, and what to do with those whose name says that they hold results."""
+
+_OF_RESULTS = re.compile(
+    r"(?:.*[-_. ])?(?:progress|metrics|monitor|history|results?|scores?|rewards?|returns?|evaluations?|"
+    r"learning[-_]curves?|training[-_]log)(?:[-_. ].*|\d*)",
+    re.IGNORECASE,
+)
 
 _GYM = ("episode_rewards", "episode_lengths", "timestamps")
 
@@ -70,7 +87,7 @@ class Scores:
         "*rewards*.csv",
         "*returns*.csv",
     )
-    looks_into = (".npy",)
+    looks_into = (".npy", ".npz", *_UNREAD)
 
     def __init__(self) -> None:
         self.refused: dict[Path, str] = {}
@@ -173,11 +190,15 @@ def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]
 
 def _content(file: Path) -> Any:
     """A list of numbers, or lists of one length by name; a text that says why it is neither; None for other files."""
+    if file.suffix in _UNREAD and not file.name.endswith(".json.gz"):
+        return _UNREAD[file.suffix] if _OF_RESULTS.fullmatch(file.name.partition(".")[0]) else None
     try:
         if not 0 < file.stat().st_size <= _LONGEST:
             return None
         if file.suffix == ".npy":
             return _array(file)
+        if file.suffix == ".npz":
+            return _arrays(file)
         opened = gzip.open if file.suffix == ".gz" else open
         with opened(file, "rt", encoding="utf-8", errors="backslashreplace") as stream:
             text = str(stream.read(_LONGEST + 1))
@@ -258,6 +279,12 @@ def _of_json(parsed: object) -> Any:
     if isinstance(parsed, dict):
         lists = {str(name): value for name, value in parsed.items() if isinstance(value, list) and len(value) > 1}
         lists = {name: value for name, value in lists.items() if all(type(one) in (int, float) for one in value)}
+        tasks = sum(map(is_environment, lists))
+        if tasks > 1 and 2 * tasks > len(lists):
+            return (
+                f"It has the scores of {len(lists)} tasks and no training: rollbook scores compares such files, one "
+                "for each algorithm"
+            )
         if lists and (all(name in lists for name in _GYM) or len({len(value) for value in lists.values()}) == 1):
             return lists
     return None
@@ -285,14 +312,35 @@ def _array(file: Path) -> Any:
     return np.asarray(array, dtype=np.float64).tolist()
 
 
+def _arrays(file: Path) -> Any:
+    """The rows of numbers of a .npz, if its name says that it holds results; a text that says why they are none."""
+    if not _OF_RESULTS.fullmatch(file.stem) or file.name == "evaluations.npz":
+        return None
+    import numpy as np
+
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except Exception:  # a zip file's own errors, and those of numpy
+        return "It holds objects, which are not read, or it is damaged"
+    rows = {name: array for name, array in arrays.items() if array.ndim == 1 and array.dtype.kind in "fiub"}
+    if len(rows) < len(arrays) or len({len(row) for row in rows.values()}) != 1 or max(map(len, rows.values())) < 2:
+        shapes = ", ".join(f"{name} {' x '.join(map(str, array.shape))}" for name, array in arrays.items())
+        return (
+            f"Which of its arrays are seeds and which are steps would be a guess ({shapes}). Save a row of numbers for "
+            "each run, or a table with named columns"
+        )
+    return {name: row.tolist() for name, row in rows.items()}
+
+
 def _files(path: Path) -> list[Path]:
     if path.is_file():
-        return [path.resolve()] if path.suffix in (".npy", ".json", ".txt", ".csv", ".gz") else []
+        return [path.resolve()] if path.suffix in (".npz", ".npy", ".json", ".txt", ".csv", *_UNREAD) else []
     try:
         names = sorted(os.listdir(path))
     except OSError:
         return []
-    wanted = [name for name in names if name.endswith(".npy") or _NAMES.fullmatch(name)]
+    wanted = [name for name in names if name.endswith((".npy", ".npz", *_UNREAD)) or _NAMES.fullmatch(name)]
     return [file for name in wanted if (file := path.resolve() / name).is_file()]
 
 
