@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,40 @@ def test_runs_of_one_name_are_several_runs(begin: Begin, root: Path) -> None:
             run.log({"loss": float(number)})
     assert len(rollbook.open(root)) == 3
     assert _column(rollbook.open(root).one("world/ppo", newest=True), "loss") == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "seed"),
+    [
+        ("logs", "program", None),
+        ("./", "program", None),
+        ("runs/exp/tb", "exp", None),
+        ("out/ppo/seed_3/tb", "ppo", 3),
+        ("out/ppo/s3", "ppo", 3),
+        ("out/ppo-seed=3", "ppo", 3),
+        ("out/seed_3/logs", "program", 3),
+        ("outputs/2026-11-29/12-00-00/tb", "program", None),
+        ("outputs/2026-11-29_12-00-00", "program", None),
+        ("train_dir/exp/.summary/0", "exp-0", None),
+        ("runs/CartPole-v1__ppo__3__1700000000", "CartPole-v1__ppo", 3),
+        ("out/a2c/train", "a2c", None),
+        (f"runs/Nov29_12-00-00_{socket.gethostname()}", "program", None),
+        (f"runs/Nov29_12-00-00_{socket.gethostname()}-lr0.1", "lr0.1", None),
+        ("logs/walk/version_3", "walk-version_3", None),
+        ("tests/layers-2", "layers-2", None),
+    ],
+)
+def test_a_run_of_a_summary_writer_is_called_as_its_training_and_not_as_a_part_of_it(
+    folder: str, name: str, seed: int | None, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of runs that are all called "tb", or after the minute in which they began, says nothing."""
+    from rollbook.adapters.tensorboard import SummaryWriter
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["program.py"])
+    SummaryWriter(folder, events=False, run_options={"sinks": [], "keeper": "import", "rules": ()}).close()
+    book = rollbook.open(root).one()
+    assert (book.name, book.seed) == (name, seed)
 
 
 @pytest.mark.parametrize("folder", ["with space", "ünïcode", "quo'te", "a%b", "semi;colon"])

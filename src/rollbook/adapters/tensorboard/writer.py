@@ -16,11 +16,11 @@ from rollbook.adapters._run import (
     options_of,
     records,
     reported,
-    split_name,
 )
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.events import RARE
 from rollbook.adapters.tensorboard.file_verbs import file_verb, is_one_experiment, read_table
+from rollbook.adapters.tensorboard.names import named_by
 from rollbook.run.arguments import GoesOn
 from rollbook.run.training import opener_of
 from rollbook.schema.clocks import as_clock
@@ -630,7 +630,7 @@ class SummaryWriter:
 
         name, seed = run_name_of(self.log_dir), None
         if (options or {}).get("resume", "never") == "never":  # an earlier run is found by its name
-            name, seed = split_name(name)
+            name, seed = named_by(self.log_dir, program_name())
         options = options_of(project, options)
         if run is None and self._before is not None and not options:
             arguments, last = self._before
