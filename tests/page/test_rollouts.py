@@ -292,3 +292,18 @@ def test_a_run_with_a_clock_of_its_own_has_it_in_each_row_and_an_ended_one_waits
     tab.wait_for_function("() => !document.querySelector('#main').innerText.includes('no fate yet')")
     assert "no fate" in tab.inner_text("[aria-label=Rollouts]")
     assert page.errors == []
+
+
+def test_answers_that_begin_alike_are_told_apart_by_their_ends(page: Any, serve: Any, tmp_path: Path) -> None:
+    think = "<think>" + "so " * 60 + "</think> The answer is "
+    with rollbook.init("sums", "grpo", dir=tmp_path / "runs", sinks=[], keeper="inline", rules=()) as run:
+        answers = [f"{think}\\boxed{{{n}}}" for n in (4, 22)]
+        run.rollouts.log_many(prompts=["2 + 2?"] * 2, completions=answers, reward=[1.0, 0.0], group="g")
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts").tab
+    tab.locator(".grid-body .fold").first.click()
+    for answer in ("4", "22"):
+        end = tab.locator(".grid-body .itemtext bdi", has_text=f"boxed{{{answer}}}").first
+        end.wait_for()
+        box, cell = end.bounding_box(), end.locator("xpath=ancestor::*[@role='cell']").bounding_box()
+        assert box["x"] + box["width"] <= cell["x"] + cell["width"] + 1, "the end is not cut"
+    assert page.errors == []

@@ -4,8 +4,10 @@ import type { OneRollout as Found, RolloutRow } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
 import { amount, value } from "../../data/numbers.ts";
 import { byId } from "../../data/rollouts.ts";
+import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { cellText } from "../samples/cells.ts";
+import { ENDING } from "./listed.tsx";
 import { Advantage, FateMark, StatusMark } from "./marks.tsx";
 import { openRollout } from "./opened.ts";
 import { TurnsDiff } from "./TurnsDiff.tsx";
@@ -67,7 +69,7 @@ export function Group({
           if (column === "item")
             return (
               <button class="link oneline" type="button" onClick={() => openRollout(row.id)}>
-                {shown(cellText(cell ?? row.cells["error"]))}
+                <Middle text={shown(cellText(cell ?? row.cells["error"]))} tail={ENDING} />
               </button>
             );
           return typeof cell === "number" ? value(cell) : shown(cellText(cell));

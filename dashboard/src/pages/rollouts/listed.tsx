@@ -6,6 +6,7 @@ import { count, value } from "../../data/numbers.ts";
 import { askedLast, fateIn } from "../../data/rollouts.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Icon } from "../../parts/Icon.tsx";
+import { halves } from "../../parts/Middle.tsx";
 import { cellText } from "../samples/cells.ts";
 import { Advantage, FateDot, FateMark, StatusMark } from "./marks.tsx";
 import { fateWords } from "./opened.ts";
@@ -57,6 +58,9 @@ export function cellOf(
   return typeof cell === "number" && !Number.isInteger(cell) ? value(cell) : cellText(cell);
 }
 
+/** Letters of an answer's end: those of one prompt begin alike, and end in what was asked for. */
+export const ENDING = 16;
+
 function Answer({ line: { cells, place }, repeated }: { line: Line; repeated: boolean }) {
   const failed = cells["status"] === "failed" || cells["status"] === "aborted";
   const said = shown(cellText((failed ? cells["error"] : null) ?? cells["item"] ?? cells["error"]));
@@ -69,8 +73,8 @@ function Answer({ line: { cells, place }, repeated }: { line: Line; repeated: bo
           {repeated ? "″" : shown(askedLast(prompt))}
         </span>
       )}
-      <span class={failed ? "bad itemtext" : "itemtext"} title={said} dir="auto">
-        {said}
+      <span class={failed ? "bad itemtext" : "itemtext middle"} title={said} dir="auto">
+        {failed ? said : halves(said, ENDING)}
       </span>
     </span>
   );
