@@ -91,3 +91,20 @@ def test_a_setting_is_found_among_many_also_if_it_is_equal(page: Any, serve: Any
     page.tab.get_by_label("Find a setting").fill("")
     page.tab.wait_for_function("() => document.querySelector('.confs tbody').innerText.includes('lr')")
     assert page.errors == []
+
+
+def test_of_single_runs_nothing_is_offered_that_needs_seeds_and_no_tick_is_there_twice(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    for name, score in (("kl0", 1.0921), ("kl0.04", 1.0711)):
+        with rollbook.init("math", name, seed=1, dir=tmp_path / "runs", sinks=[], keeper="inline", rules=()) as run:
+            for step in range(40):
+                run.log({"train/reward": score}, env_step=step)
+    page.open(serve(tmp_path / "runs"), "#/compare")
+    page.tab.wait_for_selector(".said .ranking")
+    page.settled()
+    assert "Compare the steps to" not in said(page), "the better of two runs is not the best that a task can give"
+    assert "Performance profile" not in page.tab.inner_text("#main")
+    ticks = page.tab.locator(".rowplot .ticktext").all_inner_texts()
+    assert len(ticks) == len(set(ticks)) >= 3
+    assert page.errors == []

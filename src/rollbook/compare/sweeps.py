@@ -355,7 +355,8 @@ def _notes(tried: Sequence[Tried], again: int) -> list[str]:
     if tried and max(len(each.scores_R) for each in tried) > 1:
         single = sum(len(each.scores_R) == 1 for each in tried)
         if single:
+            have, they = ("has", "it") if single == 1 else ("have", "they")
             notes.append(
-                f"{single} of {len(tried)} configurations have one seed: they can be neither named nor left out."
+                f"{single} of {len(tried)} configurations {have} one seed: {they} can be neither named nor left out."
             )
     return notes

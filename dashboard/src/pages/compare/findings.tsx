@@ -5,7 +5,7 @@ import type { CompareAnswer, Num } from "../../api/names.ts";
 import { Chart } from "../../charts/Chart.tsx";
 import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
-import { plain, value, sentence } from "../../data/numbers.ts";
+import { plain, shorts, value, sentence } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
 import { Middle } from "../../parts/Middle.tsx";
 import { colorOfGroup, shortOf } from "./groups.ts";
@@ -99,9 +99,9 @@ export function Intervals({ found }: { found: CompareAnswer }) {
         <div class="rowplot axis" aria-hidden="true">
           <span class="rowname" />
           <span class="track">
-            {ticks.map((tick) => (
-              <span key={tick} class="ticktext" style={{ left: at(tick) }}>
-                {value(tick)}
+            {shorts(ticks).map((text, i) => (
+              <span key={text} class="ticktext" style={{ left: at(ticks[i] as number) }}>
+                {text}
               </span>
             ))}
           </span>
@@ -183,7 +183,7 @@ export function Profile({ found }: { found: CompareAnswer }) {
       })),
     [profile],
   );
-  if (!profile || profile.tau.length === 0) return null;
+  if (!profile || profile.tau.length === 0 || found.groups.every(({ n }) => n < 2)) return null;
   return (
     <section class="card c12">
       <header>

@@ -26,7 +26,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
 from rollbook.server.shared.state import ServerContext
-from rollbook.stats.verdict import remark_of
+from rollbook.stats.verdict import best_given, remark_of
 from rollbook.system.texts import amount
 
 CompareAsk = shape_of(
@@ -364,9 +364,8 @@ def _pair(pair: compare.Pair) -> ComparePair:
     of_verdict: dict[str, Any] = {}
     if judged is not None:
         of_verdict = {name: getattr(judged, name) for name in ("of", "look", "holds", "enough", "more")}
-        of_verdict |= {
-            name: _there(getattr(judged, name)) for name in ("won", "p", "limit", "any_shape", "unseen", "best")
-        }
+        of_verdict |= {name: _there(getattr(judged, name)) for name in ("won", "p", "limit", "any_shape", "unseen")}
+        of_verdict["best"] = _there(judged.best if best_given(judged) else None)
         of_verdict |= {"ahead": plain(judged.ahead), "winner": plain(judged.better)}
     return ComparePair(
         a=plain(pair.a),
