@@ -112,7 +112,10 @@ def test_a_tag_in_the_table_leaves_only_the_runs_that_have_it(page: Any, serve: 
             "p", "ppo", seed=seed, dir=tmp_path / "runs", sinks=[], keeper="inline", rules=(), tags=tags
         ) as run:
             run.log({"train/return": float(seed)}, env_step=1)
-    page.open(serve(tmp_path / "runs"), "#/runs?g=none&cols=tags").settled()
+    address = serve(tmp_path / "runs")
+    page.open(address, "#/runs?g=group&cols=tags").settled()
+    assert "[" not in page.tab.inner_text(".grid-body"), "tags of a group look as those of a run"
+    page.open(address, "#/runs?g=none&cols=tags").settled()
     page.tab.locator(".grid-body .only", has_text="it's paper").first.click()
     page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .name').length === 2")
     assert page.errors == []

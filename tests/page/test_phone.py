@@ -164,3 +164,14 @@ def test_keys_act_while_rows_arrive(page: Any, serve: Any, tmp_path: Path) -> No
         tab.keyboard.press("Escape")
         tab.wait_for_function("() => !location.hash.includes('cause=')")
     assert page.errors == []
+
+
+def test_the_columns_of_a_link_are_there_on_a_phone_as_far_as_there_is_room(
+    phone: Any, serve: Any, tmp_path: Path
+) -> None:
+    folder = recorded(tmp_path / "runs")
+    tab = phone.open(serve(folder), "#/runs?g=none&cols=seed~last:train/return~created").settled().tab
+    heads = [head for head in tab.locator("[role=columnheader]").all() if head.is_visible()]
+    assert [head.get_attribute("data-column") for head in heads] == ["name", "seed", "last:train/return"]
+    assert tab.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert phone.errors == []

@@ -130,6 +130,16 @@ def test_a_filter_that_names_an_unknown_field_says_which_one_may_be_meant(client
     assert answer["did_you_mean"] == "No run has config.learning_rate. Did you mean config.lr (6 runs)?"
 
 
+@pytest.mark.parametrize("words", ["3e-4", "0.0003", " 3E-4 "])
+def test_words_that_only_a_setting_has_are_answered_with_its_condition(client: TestClient, words: str) -> None:
+    answer = table(client, search=words)
+    assert answer["matched"] == 0
+    said = "Words are looked for in names, tags and notes. As a setting: config.lr = 0.0003 (3 runs)."
+    assert answer["did_you_mean"] == said
+    assert table(client, filter="config.lr = 0.0003")["matched"] == 3
+    assert table(client, search="nobody has this")["did_you_mean"] is None
+
+
 def test_rows_are_sorted_by_a_metric_and_those_without_it_stay_last(client: TestClient) -> None:
     up = table(client, sort=[{"column": "last:train/return"}], columns=["last:train/return"])["rows"]
     values = [row["cells"]["last:train/return"] for row in up]

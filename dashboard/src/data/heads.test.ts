@@ -19,5 +19,13 @@ describe("the heads of columns", () => {
       "max return",
     ]);
     expect(headsOf(["status", "spark", "config.lr"], "train/return")).toEqual(["status", "return", "lr"]);
+    const deep = [
+      "config.algorithm.kl_coef",
+      "config.actor.optim.lr",
+      "config.critic.optim.lr",
+      "seed",
+      "config.a.seed",
+    ];
+    expect(headsOf(deep, "")).toEqual(["kl_coef", "actor.optim.lr", "critic.optim.lr", "seed", "a.seed"]);
   });
 });

@@ -1,12 +1,12 @@
 /** What stands in the heads of columns of the runs table. */
 
 /** The last part of each key, with as many of those before it as tell it from the others. */
-export const lastParts = (keys: readonly string[]): string[] =>
+export const lastParts = (keys: readonly string[], between = "/"): string[] =>
   keys.map((key) => {
-    const parts = key.split("/");
+    const parts = key.split(between);
     const isOwn = (end: string): boolean =>
-      !keys.some((other) => other !== key && (other === end || other.endsWith(`/${end}`)));
-    const ends = parts.map((_, i) => parts.slice(parts.length - 1 - i).join("/"));
+      !keys.some((other) => other !== key && (other === end || other.endsWith(between + end)));
+    const ends = parts.map((_, i) => parts.slice(parts.length - 1 - i).join(between));
     return ends.find(isOwn) ?? key;
   });
 
@@ -20,7 +20,8 @@ export function headsOf(ids: readonly string[], curveOf: string): string[] {
   const kinds = ids.map((id) => metricOf(id)?.[1] ?? "last");
   const heads = ids.map((_, i) => {
     const others = plain.filter((_, k) => kinds[k] === kinds[i]);
-    const [end = ""] = lastParts([plain[i] as string, ...others]);
+    const isSetting = ids[i]?.startsWith("config.") === true;
+    const [end = ""] = lastParts([plain[i] as string, ...others], isSetting ? "." : "/");
     return kinds[i] === "last" ? end : `${kinds[i]} ${end}`;
   });
   const shown = curveOf.slice(curveOf.lastIndexOf("/") + 1);

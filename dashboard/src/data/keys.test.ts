@@ -61,6 +61,22 @@ describe("what is pinned when nobody chose", () => {
       "train/value_loss",
     ]);
   });
+  test("has the length of answers of a language model, and no extreme of what stands there", () => {
+    const verl = [
+      info("critic/rewards/mean", 1, "train/reward"),
+      info("response_length/mean", 1, "train/completion_length"),
+      ...keys(
+        "critic/rewards/max",
+        "critic/rewards/min",
+        "actor/pg_loss",
+        "actor/entropy",
+        "actor/ppo_kl",
+        "actor/grad_norm",
+      ),
+    ];
+    expect(pinnedFirst(verl).slice(0, 2)).toEqual(["critic/rewards/mean", "response_length/mean"]);
+    expect(pinnedFirst(verl)).not.toContain("critic/rewards/max");
+  });
   test.each(["host/cpu_percent", "rollbook/refused", "time/fps", "system/gpu", "samples/new"])("is never %s", (key) => {
     expect(pinnedFirst(keys(key))).toEqual([]);
     expect(pinnedFirst(keys(key, "own/number"))).toEqual(["own/number"]);

@@ -43,7 +43,7 @@ const isCount = ({ key, canonical }: Named): boolean =>
   /^time\/|^update\/count$/.test(canonical ?? "") ||
   COUNTS.has(plainly((key.split("/").at(-1) as string).replace(/^counted_/, "")));
 
-const SPREAD = /(^|\/)(std|sd|seconds)$|_std$|_sd$|_min$|_max$|_best$/;
+const SPREAD = /(^|[/_])(std|sd|min|max|best)$|(^|\/)seconds$/;
 
 function ranked<K extends Named>(keys: readonly K[]): K[] {
   const most = keys.reduce((n, { runs }) => Math.max(n, runs), 0);
@@ -76,7 +76,10 @@ interface Named {
 /** What people of this field look at first, one key of each, by its canonical name or by what others call it. */
 const LOOKED_AT: { names: string[]; like: RegExp }[] = [
   { names: ["test/return", "train/return", "test/success_rate", "train/reward"], like: /./ }, // `telling` finds it
-  { names: ["train/length", "test/length"], like: /(ep|episode)\w*_?len(gth)?(_mean)?$|(^|\/)length(_mean|\/mean)?$/i },
+  {
+    names: ["train/length", "test/length", "train/completion_length"],
+    like: /(ep|episode)\w*_?len(gth)?(_mean)?$|(^|\/)length(_mean|\/mean)?$/i,
+  },
   {
     names: ["update/loss/policy", "update/loss/total", "update/loss/q"],
     like: /(policy|actor|pg)\w*loss|loss\/(policy|pi|actor)|(^|[/_])loss$/i,

@@ -51,7 +51,8 @@ function Own({ name, plot, desk }: { name: string; plot: Plot; desk: Desk }) {
     const range = { ...shown, [end]: v };
     if (text !== "" && Number.isFinite(v) && range.low < range.high) put({ range });
   };
-  const written = (v: number): string => String(Number(v.toFixed(6)));
+  const places = Math.max(0, 2 - Math.floor(Math.log10(shown.high - shown.low)));
+  const written = (v: number): string => String(Number(v.toFixed(Math.min(12, places))));
   return (
     <>
       <Choice chosen={look.yLog} onChoose={() => put({ yLog: !look.yLog })}>

@@ -96,7 +96,6 @@ function Edit({ drawn, close }: { drawn: string[]; close: () => void }) {
         if (tags.length > 0) edit({ add_tags: tags });
       }}
     >
-      <hr />
       {error && <Failure error={error} />}
       {(matched > drawn.length || all !== null) && (
         <div class="words">

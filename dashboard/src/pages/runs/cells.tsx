@@ -53,3 +53,13 @@ export function Only({ column, of, children }: { column: string; of: unknown; ch
     </button>
   );
 }
+
+export const Tags = ({ of }: { of: readonly string[] }) => (
+  <>
+    {of.map((tag) => (
+      <Only key={tag} column="tags" of={tag}>
+        <span class="tag">{tag}</span>
+      </Only>
+    ))}
+  </>
+);

@@ -12,7 +12,7 @@ import { tight } from "../../parts/useWidth.ts";
 import { behind } from "../../state/first.ts";
 import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
-import { GroupContent, Nan, Only } from "./cells.tsx";
+import { GroupContent, Nan, Only, Tags } from "./cells.tsx";
 import { HEIGHT, spark, WIDTH } from "./sparks.ts";
 import { colorOf, columnsWanted, rowId, runName } from "./table.ts";
 import * as view from "./view.ts";
@@ -113,6 +113,8 @@ export function sayColumns(columns: string[]): void {
   if (wanted.join("~") !== columnsWanted.peek().join("~")) columnsWanted.value = wanted;
 }
 
+const FEW = 2; // chosen columns beside the names on a phone
+
 const WIDTHS: Record<string, string> = {
   status: "80px",
   spark: "74px",
@@ -141,7 +143,8 @@ export function column(id: string, place: number, all: readonly string[]): Colum
     ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
     sorted,
     called: name,
-    wide: !["status", "spark"].includes(id) && metric === null,
+    // On a phone: what tells how it goes, or the first columns that a hand chose.
+    wide: view.columns.value === "" ? !["status", "spark"].includes(id) && metric === null : place >= FEW,
     cell: (row) => (row.kind === "section" ? null : content(id, row, metric !== null)),
   };
 }
@@ -153,6 +156,8 @@ function content(id: string, row: GroupRow | RunRow, metric: boolean) {
   if (id === "return") return <Return row={row} />;
   const nan = row.nan[id];
   const mark = nan ? <Nan of={nan} row={row} /> : null;
+  const tags = row.cells["tags"];
+  if (id === "tags" && row.kind === "group" && Array.isArray(tags)) return <Tags of={tags as string[]} />;
   if (row.kind === "group")
     return (
       <>
@@ -199,12 +204,7 @@ function runContent(id: string, cell: Cell | undefined, row: RunRow) {
   if (id === "updated") return ago(row.updated);
   if (id === "worked" && typeof cell === "number") return seconds(cell);
   if (id === "duration") return seconds(Math.max(0, (row.ended ?? Date.now() / 1000) - row.created));
-  if (id === "tags")
-    return row.tags.map((tag) => (
-      <Only key={tag} column="tags" of={tag}>
-        <span class="tag">{tag}</span>
-      </Only>
-    ));
+  if (id === "tags") return <Tags of={row.tags} />;
   if (id === "notes") return row.notes;
   if (id === "host") return row.host;
   if (id === "seed") return plain(row.seed);

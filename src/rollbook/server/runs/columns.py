@@ -29,7 +29,7 @@ from rollbook.server.shared.rows import axis_of
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, finite, num, plain
 from rollbook.server.shared.sql import judge
 from rollbook.server.shared.state import Facts, ServerContext
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, json_text
 
 
 class ColumnsAsk(Ask, kw_only=True):
@@ -312,6 +312,36 @@ def field_hint(rows: list[RunRow], text: str) -> str | None:
         runs = amount(have[nearest], "run") if nearest else ""
         return f"{missing} Did you mean {part}.{nearest} ({runs})?" if nearest else missing
     return None
+
+
+def setting_hint(rows: list[RunRow], text: str) -> str | None:
+    """If no run has the words of a search: the settings that have them as their value, as conditions."""
+    wanted = text.strip().casefold()
+    number = _number(wanted)
+    found = Counter(
+        f"config.{path} = " + (_quoted(value) if isinstance(value, str) else json_text(value))
+        for row in rows
+        for path, value in flat(row.about.get("config") or {}).items()
+        if isinstance(value, (str, int, float))
+        and (str(value).casefold() == wanted or (type(value) is not bool and value == number))
+    )
+    if not found:
+        return None
+    said = " or ".join(f"{condition} ({amount(runs, 'run')})" for condition, runs in found.most_common(3))
+    return f"Words are looked for in names, tags and notes. As a setting: {said}."
+
+
+def _quoted(text: str) -> str:
+    """A text in a condition."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _nearest(path: str, have: Mapping[str, int]) -> str | None:

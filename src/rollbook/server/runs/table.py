@@ -29,6 +29,7 @@ from rollbook.server.runs.columns import (
     metrics_in,
     progress_of,
     searched,
+    setting_hint,
     some_of,
     value_of,
 )
@@ -136,7 +137,7 @@ class RunsAnswer(Answer, kw_only=True):
       rows_total: flat rows with this choice of groups.
       version: changes when any of this may have changed.
       pending: metric cells that are still being read.
-      did_you_mean: where a filter names a field that no run has.
+      did_you_mean: where a filter names a field that no run has, or the words of a search are the value of a setting.
       unreadable: why folders with a run.json are not among the runs, 20 at most; unreadable_total: how many there are.
       drawn: the keys and tables of the runs that are drawn; None if it was not asked for, or would delay the table.
     """
@@ -460,12 +461,16 @@ def _flatten(shot: Snapshot, ask: RunsAsk, context: ServerContext) -> _Flat:
 def fitting(
     context: ServerContext, rows: list[RunRow], condition: str | None, search: str | None
 ) -> tuple[list[RunRow], str | None]:
-    """The runs that match a filter and a search; and a suggestion if the filter names an unknown field."""
+    """The runs that match a filter and a search; and a suggestion if the filter names an unknown field, or if no run
+    has the words, and some have them as the value of a setting."""
     hint = None
     if condition and condition.strip():
         hint = field_hint(rows, condition)
         rows = filtered(rows, condition, context.facts.known, context.limits) if hint is None else []
-    return searched(rows, search) if search else rows, hint
+    if not search:
+        return rows, hint
+    found = searched(rows, search)
+    return found, hint if found or hint else setting_hint(rows, search)
 
 
 def _order(ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> list[tuple[str, bool]]:
