@@ -74,6 +74,10 @@ else:
     hypothesis.settings.register_profile("long", deadline=None, max_examples=300, derandomize=True)  # make test-long
     hypothesis.settings.register_profile("new", deadline=None, max_examples=2000)
     hypothesis.settings.load_profile("rollbook")
+    # Nor do examples depend on which of our modules the tests before have imported: hypothesis would parse each of them
+    # to draw numbers and words that are in it.
+    if (providers := sys.modules.get("hypothesis.internal.conjecture.providers")) is not None:
+        vars(providers)["is_local_module_file"] = lambda _path: False
 
 
 def settings_of_the_process() -> dict[str, object]:
@@ -114,11 +118,12 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """$ROLLBOOK_TEST_COSTS: a file that gets the processor time of each test, fixtures and ended children included."""
+    if not (path := os.environ.get("ROLLBOOK_TEST_COSTS")):
+        return (yield)
     before = sum(os.times()[:4])
     answer = yield
-    if path := os.environ.get("ROLLBOOK_TEST_COSTS"):
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(f"{sum(os.times()[:4]) - before:8.3f} {item.nodeid}\n")
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"{sum(os.times()[:4]) - before:8.3f} {item.nodeid}\n")
     return answer
 
 

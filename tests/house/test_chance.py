@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -138,3 +140,27 @@ def test_properties_are_asked_the_same_in_every_run_of_the_same_code() -> None:
         ]
 
     assert found("hypothesis", overrides) == []
+
+
+def test_the_same_examples_are_asked_whatever_the_tests_before_have_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hypothesis = pytest.importorskip("hypothesis")
+
+    def drawn() -> list[int]:
+        numbers: list[int] = []
+
+        @hypothesis.settings(max_examples=300)
+        @hypothesis.given(hypothesis.strategies.integers())
+        def draw(number: int) -> None:
+            numbers.append(number)
+
+        draw()
+        return numbers
+
+    before = drawn()
+    (tmp_path / "many_numbers.py").write_text(f"{[7**power for power in range(2, 300)]}\n", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("many_numbers")
+    assert drawn() == before
+    del sys.modules["many_numbers"]
