@@ -24,9 +24,12 @@ from rollbook.keeper.own_files import Lock, state_path
 from rollbook.schema.addresses import backlog, begin
 from rollbook.system.files import read_json, write_json
 from rollbook.system.liveness import is_alive
-from waiting import PATIENCE, until
+from waiting import PATIENCE, pause, until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+
+LOOK_SECONDS = 0.25
+"""How often the runs of this file look after their keeper: eight times as often as others."""
 
 OPENER = (
     "import sys, rollbook\n"
@@ -90,8 +93,9 @@ def a_run(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[roll
     ),
 )
 def test_after_a_keepers_death_rows_are_forwarded_judged_sealed_and_shipped_again(
-    folder: Path, how: str, death: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, how: str, death: str, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
 ) -> None:
+    tuned(keeper_look_seconds=LOOK_SECONDS)
     monkeypatch.setenv("SEAL_BYTES", "65536")
     run, log = a_run(how, folder, monkeypatch)
     log({"before": 1.0, "loss": 1.0}, env_step=0)
@@ -126,6 +130,8 @@ def test_after_a_keepers_death_rows_are_forwarded_judged_sealed_and_shipped_agai
 
 FORKED = (
     "import os, signal, sys, rollbook\n"
+    "from rollbook.system.tuning import TUNING\n"
+    f"TUNING.keeper_look_seconds = {LOOK_SECONDS}\n"
     "run = rollbook.init('p', 'n', sinks=[{'name': 'jsonl'}])\n"
     "if not os.fork():\n"
     "    for line in sys.stdin:\n"
@@ -154,7 +160,9 @@ def test_a_forked_child_starts_a_keeper_when_that_died_together_with_the_process
         until(lambda first=first: is_alive(first) is False)
 
         def heard(death: str = death) -> bool:
+            """It is by a key of its own that the child looks for the keeper: more seldom than this asks."""
             opener.stdin.write(f"{death} {next(numbers)}\n")
+            pause(LOOK_SECONDS / 4)
             return jsonl.exists() and death in jsonl.read_text()
 
         until(heard)
@@ -208,7 +216,10 @@ def test_a_machine_that_slept_and_whose_clock_jumps_costs_neither_row_nor_keeper
     assert {"before", "later", "earlier"} <= set(book.keys())
 
 
-def test_a_restart_of_the_keeper_is_reported_once_and_counts_as_no_loss(folder: Path) -> None:
+def test_a_restart_of_the_keeper_is_reported_once_and_counts_as_no_loss(
+    folder: Path, tuned: Callable[..., None]
+) -> None:
+    tuned(keeper_look_seconds=LOOK_SECONDS)
     run = rollbook.init("p", "n", sinks=[])
     first = until(lambda: keeper_of(run.folder))
     os.kill(first["pid"], signal.SIGKILL)

@@ -101,7 +101,7 @@ def test_a_trainer_that_ends_well_finds_all_done(bare_run: Any, python: Any, tmp
 def test_the_keeper_finishes_the_book_of_a_killed_trainer(
     bare_run: Any, python: Any, tmp_path: Any, eventually: Any
 ) -> None:
-    trainer = python(TRAINER, bare_run.folder, 10**9, 0, tmp_path / "ack")
+    trainer = python(TRAINER, bare_run.folder, 10**9, 0.00002, tmp_path / "ack")
     keeper = keeper_of(bare_run, eventually)
     eventually(lambda: last_acknowledged(tmp_path / "ack") > 500)
     trainer.kill()

@@ -135,12 +135,12 @@ def test_ctrl_c_and_a_closed_terminal_do_not_reach_the_keeper(make_run: Any, eve
 def test_asked_to_end_a_keeper_stays_with_its_trainer_for_a_while_and_goes_when_asked_again(
     make_run: Any, eventually: Any
 ) -> None:
-    run = make_run()
+    run = make_run(sinks=[{"name": "jsonl"}])
     launch(run.folder)
     keeper = eventually(run.state)
     os.kill(keeper["pid"], signal.SIGTERM)
     run.log()({"i": 1.0})
-    eventually(lambda: run.keeper_file("heartbeat").get(run.writer.id))
+    eventually(run.lines)
     assert is_alive(keeper) is True
     os.kill(keeper["pid"], signal.SIGTERM)
     eventually(lambda: is_alive(keeper) is False)

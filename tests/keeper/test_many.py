@@ -28,14 +28,16 @@ from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.warm_children import WarmChildren
 from rollbook.schema.addresses import begin
 from rollbook.system.liveness import is_alive
+from rollbook.system.tuning import TUNING
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedKeeper]:
-    """A shared keeper of this test's own, whose keeper is ended afterwards."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]) -> Iterator[SharedKeeper]:
+    """A shared keeper of this test's own, whose keeper is ended afterwards. One in this process waits for no run."""
+    tuned(linger_seconds=0.1)
     monkeypatch.setenv(MODE_VARIABLE, "host")
     monkeypatch.setenv("ROLLBOOK_RUNTIME_DIR", str(tmp_path / "runtime"))
     found = shared_keeper()
@@ -124,7 +126,7 @@ def test_runs_that_end_one_after_the_other_are_sealed_by_one_process_and_another
 
 
 def test_a_hang_is_found_and_left_within_two_seconds() -> None:
-    assert many_runs._PATIENCE_SECONDS + many_runs._WATCH_SECONDS <= 2.0
+    assert TUNING.step_seconds + many_runs._WATCH_SECONDS <= 2.0
 
 
 @pytest.mark.parametrize("why_it_stays", ["", "recent", "an entry", "a keeper", "a file of others"])
@@ -197,10 +199,15 @@ def test_a_busy_run_is_synced_each_second_and_of_eighty_runs_each_five_seconds_a
 
 
 def test_a_run_that_hangs_holds_up_no_other(
-    home: SharedKeeper, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    home: SharedKeeper,
+    make_run: Any,
+    eventually: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tuned: Callable[..., None],
 ) -> None:
     hung, fine = make_run("hung"), make_run("fine", sinks=[{"name": "jsonl"}])
     released, step = threading.Event(), OneRun.step
+    tuned(step_seconds=0.1)
 
     def hang(self: OneRun) -> float | None:
         if self.folder == str(hung.folder):
@@ -229,6 +236,29 @@ def test_a_run_that_hangs_holds_up_no_other(
         thread.join(PATIENCE)
     assert not thread.is_alive()
     assert all(run.keeper_file("finished.json") and not run.state() for run in (fine, hung))
+
+
+def test_a_keeper_that_is_asked_twice_to_end_leaves_runs_at_once_that_rest(
+    home: SharedKeeper, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run("idle")
+    monkeypatch.setattr(OneRun, "rests", lambda kept: kept._locked)  # for ever, not for ten seconds
+    many = ManyRuns(home)
+    many.listens = False
+    home.announce(str(run.folder))
+    thread = threading.Thread(target=many.run)
+    thread.start()
+    try:
+        eventually(run.state)
+        (kept_run,) = many._runs.values()
+        os.write(many._write, bytes([signal.SIGTERM]))  # as the system does where it listens
+        eventually(lambda: kept_run.keeper._hurry_until is not None)
+        os.write(many._write, bytes([signal.SIGTERM]))
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    finally:
+        run.writer.close()
+    assert run.info()["status"] == "running", "its writer lived, and has the next keeper"
 
 
 def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(

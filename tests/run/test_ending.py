@@ -206,9 +206,9 @@ def test_the_bill_counts_the_time_of_rare_rows_and_records_too(start: Start) -> 
 def test_a_sink_that_hangs_holds_up_neither_the_run_nor_its_end_nor_other_sinks(
     tmp_path: Path, tuned: Callable[..., None], keeper: Any
 ) -> None:
-    tuned(finish_seconds=1.0, drain_here_seconds=3.0)
+    tuned(finish_seconds=1.0, drain_here_seconds=2.0)
     # What the one that hangs is waited for is also what the other one has for its last rows.
-    tuned(drain_seconds=3.0, close_seconds=1.0)
+    tuned(drain_seconds=2.0, close_seconds=0.5)
     answers, other = threading.Event(), Memory()
 
     class Hangs(Memory):

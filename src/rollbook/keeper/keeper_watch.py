@@ -17,13 +17,13 @@ from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.system.files import is_folder, read_json
 from rollbook.system.guard import tolerating
 from rollbook.system.liveness import Watch, is_alive
+from rollbook.system.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-_LOOK_SECONDS = 2.0
 _HUNG_LOOKS = 30
 """A keeper that never ran between this many checks (a minute) hangs: a healthy one wakes up at least every second.
 Checks are counted, not seconds: while the whole machine is suspended nothing is checked."""
@@ -49,7 +49,7 @@ class KeeperWatch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._report, self._clock = os.path.abspath(os.fspath(run_folder)), report, clock
-        self._due = clock() + _LOOK_SECONDS
+        self._due = clock() + TUNING.keeper_look_seconds
         self._in_a_row = 0  # starts without a keeper that stayed for a minute
         self._looks_at_work = 0
         self._seen: object = None  # which keeper, and how often it had run
@@ -68,7 +68,7 @@ class KeeperWatch:
         now = self._clock()
         if now < self._due or self._in_a_row > _MOST_STARTS:
             return
-        self._due = now + _LOOK_SECONDS
+        self._due = now + TUNING.keeper_look_seconds
         if opener is not None and is_alive(opener) is not False:
             return
         if not is_folder(self._folder):  # removed: do not make it again
@@ -94,7 +94,7 @@ class KeeperWatch:
                 True,
             )
             return
-        self._due = now + min(_LONGEST_PAUSE, _LOOK_SECONDS * 2.0 ** (self._in_a_row - 1))
+        self._due = now + min(_LONGEST_PAUSE, TUNING.keeper_look_seconds * 2.0 ** (self._in_a_row - 1))
         # On a slow machine another start may follow before the first new keeper has written its own state.
         if launch(self._folder) and died is not None and died != self._replaced:
             self._replaced = died

@@ -29,12 +29,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-_PATIENCE_SECONDS = 1.0
-"""How long a step may take before another thread takes over the other runs."""
 _WATCH_SECONDS = 0.5
 _ENTRIES_SECONDS = 5.0
-_LINGER_SECONDS = 3.0
-"""How long a keeper without runs waits for the next one: seeds of a sweep follow each other."""
 _MOST_FAULTS = 100
 _SHARE, _LONGEST_STRETCH = 0.04, 5.0
 """The share of one core beyond which runs are checked less often than each second, and the largest factor."""
@@ -97,7 +93,7 @@ class ManyRuns:
         self._promote()
         while not self._ended.wait(_WATCH_SECONDS):
             began = self._step_began
-            if began and time.monotonic() - began > _PATIENCE_SECONDS:
+            if began and time.monotonic() - began > TUNING.step_seconds:
                 with self._lock:
                     if self._step_began == began:  # still in that step
                         self.promotions += 1
@@ -273,7 +269,7 @@ class ManyRuns:
         """Leave if there was nothing to do for a while, unless a run asks for this keeper at the last moment."""
         if self._alone_since is None:
             self._alone_since = now
-        if now - self._alone_since < _LINGER_SECONDS:
+        if now - self._alone_since < TUNING.linger_seconds:
             return False
         self._shared_keeper.release()
         self._look_at_entries(now)
@@ -290,7 +286,7 @@ class ManyRuns:
         until = self._looked_at_entries + _ENTRIES_SECONDS
         until = min(until, self._due[0][0] if self._due else now + _ENTRIES_SECONDS)
         if not self._runs:
-            until = min(until, now + _LINGER_SECONDS / 4)
+            until = min(until, now + TUNING.linger_seconds / 4)
         for fd, event in self._poll.poll(max(0.0, until - now) * 1000):
             if fd == self._read:
                 self._read_signals()
@@ -313,6 +309,9 @@ class ManyRuns:
         if signal.SIGTERM in numbers:
             for kept_run in self._runs.values():
                 kept_run.keeper.hurry()
+                kept_run.called = True  # also where it rests, for up to ten seconds
+                if not kept_run.busy:
+                    self._schedule(kept_run, time.monotonic())
         if signal.SIGUSR1 in numbers:
             self._look_at_entries(time.monotonic())
 

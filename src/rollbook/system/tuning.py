@@ -67,6 +67,9 @@ class _Tuning:
         self.look_rest = 9  # rules rest this many times as long as they worked: a tenth of a core
         self.seal_delay_seconds = 30.0  # sealing waits for the health rules; then it seals rows they have not seen
         self.fault_seconds = 1.0  # a keeper of many runs pauses after an error
+        self.step_seconds = 1.0  # a step that takes longer is left to its thread; another one steps the other runs
+        self.linger_seconds = 3.0  # a keeper without runs waits for the next one: seeds of a sweep follow each other
+        self.keeper_look_seconds = 2.0  # a run looks after its keeper this often
         self.screen_wait_seconds = 0.2
         self.screen_rest_seconds = 0.1  # after frequent prints, the block is redrawn at most this often
 
