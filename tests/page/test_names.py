@@ -59,6 +59,46 @@ def test_names_are_told_apart_and_curves_keep_seven_tenths_of_their_card(
     assert page.errors == []
 
 
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of one name and few seeds, which differ in four settings."""
+    folder = tmp_path_factory.mktemp("sweep") / "runs"
+    for depth in (6, 24):
+        for schedule in ("cosine", "constant"):
+            for lr, warmup in ((1e-4, 0), (3e-4, 1000), (0.003, 1000), (0.003, 500)):
+                config = {"model": {"depth": depth}, "optim": {"schedule": schedule, "lr": lr, "warmup": warmup}}
+                for seed in (1, 2):
+                    with rollbook.init(
+                        "sweep", "xl", seed=seed, config=config, dir=folder, sinks=[], keeper="inline", rules=()
+                    ) as run:
+                        for step in range(10):
+                            run.log({"train/return": step * depth}, env_step=step)
+    return folder
+
+
+@pytest.mark.parametrize("width", [1440, 1024, 390])
+def test_runs_of_one_name_are_told_apart_by_their_settings_wherever_they_stand(
+    tab_of: Any, serve: Any, sweep: Path, width: int
+) -> None:
+    address = serve(sweep)
+    for view, many in (("#/runs?g=none", 32), ("#/runs", 16)):
+        page = tab_of(width, 2_000).open(address, view).drawn(1).settled()
+        rows = page.tab.locator(".runname").all_inner_texts()
+        assert len(rows) == len(set(rows)) == many
+        seen = page.tab.evaluate(
+            "() => [...document.querySelectorAll('.runname .middle')].every(one => [one, ...one.children].every("
+            "part => part.scrollWidth <= part.clientWidth + 1 || getComputedStyle(part).display === 'inline'))"
+        )
+        assert seen, "no name is cut"
+        for names in page.tab.evaluate(NAMES):
+            assert len(set(names)) == len(names) > 1
+        page.tab.get_by_role("link", name="Compare 5").click()
+        page.tab.wait_for_selector(".ranking b")
+        ranked = page.settled().tab.locator(".ranking b").all_inner_texts()
+        assert len(set(ranked)) == len(ranked) == 5
+        assert page.errors == []
+
+
 def test_a_column_keeps_the_width_that_a_hand_gave_it_and_stands_where_it_was_dragged(
     page: Any, serve: Any, alike: Path
 ) -> None:

@@ -70,6 +70,31 @@ def test_a_group_is_named_after_what_it_has_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+def test_runs_of_one_name_and_seed_say_their_settings_and_repetitions_their_ids(tmp_path: Path) -> None:
+    ids: dict[tuple[float, int], list[str]] = {}
+    for lr, seed in ((3e-4, 0), (3e-4, 1), (1e-3, 0), (1e-3, 1), (1e-3, 1)):
+        config = {"optim": {"lr": lr}, "batch": 64, "seed": seed}
+        with rollbook.init("study", "ppo", seed=seed, config=config, dir=tmp_path, sinks=[], keeper="import") as run:
+            ids.setdefault((lr, seed), []).append(run.id)
+    for seed in range(2):
+        rollbook.init("study", "dqn", seed=seed, config={"lr": seed}, dir=tmp_path, sinks=[], keeper="import").finish()
+    rollbook.init("other", "ppo", seed=0, dir=tmp_path, sinks=[], keeper="import").finish()
+    with client_of(tmp_path) as client:
+        rows = table(client, sections=False)["rows"]
+        own = {row["id"]: row.get("own", "") for row in rows if row["project"] == "study" and row["name"] == "ppo"}
+        others = [row.get("own", "") for row in rows if row["id"] not in own]
+        few = table(client, runs=ids[3e-4, 0], sections=False)["rows"]
+        detail = client.get(f"/api/runs/{ids[3e-4, 0][0]}").json()
+    twice = ids[1e-3, 1]
+    assert own == {
+        **{ids[3e-4, seed][0]: "lr 3e-4" for seed in range(2)},
+        ids[1e-3, 0][0]: "lr 0.001",
+        **{one: f"lr 0.001 {one}" for one in twice},
+    }
+    assert set(others) == {""}, "a name with its seed is enough where no other run of the project has both"
+    assert few[0]["own"] == detail["own"] == "lr 3e-4", "a run is called the same, whichever others were asked for"
+
+
 def test_runs_of_a_group_that_they_were_given_fold_whatever_their_names_are(tmp_path: Path) -> None:
     for name, group in (("brisk-sun-1", "old"), ("calm-sea-2", "old"), ("new", None), ("new", None)):
         rollbook.init("study", name, group=group, dir=tmp_path, sinks=[], keeper="import").finish()

@@ -173,6 +173,8 @@ export interface RunRow {
   id: string;
   project: string;
   name: string;
+  /** What tells it from other runs of its name and seed. */
+  own: string;
   seed: number | null;
   group: string | null;
   status: string;

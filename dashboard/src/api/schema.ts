@@ -1205,6 +1205,7 @@ export interface RunAnswer {
   path: string;
   project: string;
   name: string;
+  own: string;
   seed: number | null;
   group: string | null;
   job_type: string | null;
@@ -1569,6 +1570,7 @@ export interface TableRow {
   run?: string | null;
   project?: string;
   seed?: number | null;
+  own?: string;
   group?: string | null;
   job_type?: string | null;
   status?: string;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { apart, fit, found } from "./finding.ts";
+import { fit, found } from "./finding.ts";
 
 const thing = (kind: string, name: string, also = "") => ({ kind, name, soft: "", also });
 
@@ -31,15 +31,5 @@ describe("finding", () => {
     expect(found([run], "x7", ["Runs"], 9)).toHaveLength(1);
     expect(found([run], "a tag", ["Runs"], 9)).toHaveLength(0);
     expect(found([{ ...run, sure: true }], "a tag", ["Runs"], 9)).toHaveLength(1);
-  });
-  test("runs of one name say what their settings have of their own, and else their id", () => {
-    const run = (name: string, id: string, lr: number, clip: number) => {
-      return { name, id, cells: { "config.adam.learning_rate": lr, "config.clip": clip } };
-    };
-    expect(
-      apart([run("ppo, seed 1", "a", 1e-3, 0.2), run("ppo, seed 1", "b", 1e-2, 0.2), run("dqn", "c", 1, 1)]),
-    ).toEqual(["lr 0.001", "lr 0.01", ""]);
-    const alike = [run("ppo", "a", 1, 1), run("ppo", "b", 1, 1), run("ppo", "c", 2, 1)];
-    expect(apart(alike)).toEqual(["a", "b", "lr 2"]);
   });
 });

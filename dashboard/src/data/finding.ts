@@ -1,7 +1,5 @@
 /** Finding things by parts of their names. */
 
-import { plain } from "./numbers.ts";
-
 export interface Thing {
   kind: string;
   name: string;
@@ -52,27 +50,6 @@ const minimum = (...all: (number | null)[]): number | null => {
   const known = all.filter((one): one is number => one !== null);
   return known.length === 0 ? null : Math.min(...known);
 };
-
-/** A setting as names of groups have it. */
-const word = (column: string): string => (column.split(".").at(-1) ?? "").replace(/^learning_rate$/, "lr");
-
-/**
- * What tells runs apart that are called the same, in the words of their settings: "lr 0.001, clip 0.2"; of those that
- * differ in no setting, the id. "" for the others.
- */
-export function apart(
-  runs: readonly { name: string; id: string; cells: { readonly [column: string]: unknown } }[],
-): string[] {
-  return runs.map(({ name, id, cells }) => {
-    const alike = runs.filter((run) => run.name === name);
-    if (alike.length < 2) return "";
-    const differ = Object.keys(cells).filter((one) => new Set(alike.map((run) => plain(run.cells[one]))).size > 1);
-    const words = (of: (typeof alike)[number]): string =>
-      differ.map((one) => `${word(one)} ${plain(of.cells[one])}`).join(", ");
-    const own = words({ name, id, cells });
-    return own !== "" && alike.filter((run) => words(run) === own).length === 1 ? own : id;
-  });
-}
 
 /** Where one can go, and from where. */
 export interface Places {

@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { shortNames } from "./names.ts";
+import { fullName, shortNames, withIds } from "./names.ts";
+
+describe("runs", () => {
+  it("are called by name, by what is theirs alone, and by seed; by their ids where that is all the same", () => {
+    expect(fullName({ name: "ppo", own: "lr 3e-4", seed: 1 })).toBe("ppo lr 3e-4, seed 1");
+    expect(fullName({ name: "ppo", own: "", seed: 1 })).toBe("ppo, seed 1");
+    expect(fullName({ name: "ppo", seed: null })).toBe("ppo");
+    expect(withIds(["seed 0", "seed 1", "seed 0"], ["a", "b", "c"])).toEqual(["seed 0 a", "seed 1", "seed 0 c"]);
+  });
+});
 
 describe("names beside each other", () => {
   it("leave out what they share and keep what differs, whatever stands between their words", () => {
@@ -47,6 +56,16 @@ describe("names beside each other", () => {
         expect(Math.max(...short.map((name) => name.length))).toBeLessThanOrEqual(most);
       }
     expect(shortNames([...sweep, "live-a, seed 1"], 20, true)[1]).toBe("6 cosine 1e-4 100");
+    const seeds = sweep.flatMap((name) =>
+      [0, 1, 2].map((seed) => `${name.replace("linear", "constant")}, seed ${seed}`),
+    );
+    expect(shortNames(seeds, 16, true).slice(0, 4)).toEqual([
+      "6 cos 1e-4 0 0",
+      "6 cos 1e-4 0 1",
+      "6 cos 1e-4 0 2",
+      "6 cos 1e-4 100 0",
+    ]);
+    expect(new Set(shortNames(seeds, 16, true)).size).toBe(seeds.length);
     const three = ["live-a, seed 1", "xl lr 3e-4 warmup 0 depth 6", "xl lr 0.003 warmup 0 depth 6"];
     expect(shortNames(three)).toEqual(["live", "xl lr 3e-4", "xl lr 0.003"]);
   });

@@ -1,4 +1,15 @@
-/** Names beside each other: what all of them share is left out, what differs stays, at the room there is. */
+/** Names of runs. Of names beside each other what all share is left out; what differs stays, at the room there is. */
+
+/** A run by its name, what tells it from others of that name, and its seed. */
+export const fullName = ({ name, own, seed }: { name: string; own?: string; seed: number | null }): string =>
+  [own ? `${name} ${own}` : name, ...(seed === null ? [] : [`seed ${seed}`])].join(", ");
+
+/** Names of which some are the same, those with their ids. */
+export function withIds(names: readonly string[], ids: readonly string[]): string[] {
+  const often = new Map<string, number>();
+  for (const name of names) often.set(name, (often.get(name) ?? 0) + 1);
+  return names.map((name, i) => ((often.get(name) ?? 0) > 1 ? `${name} ${ids[i]}` : name));
+}
 
 interface Word {
   text: string;
@@ -79,6 +90,11 @@ function written(words: readonly Word[]): string {
     .join("");
 }
 
+/** Of a word, where there is no room for all. */
+const LETTERS = [8, 5, 4, 3, 2, 1];
+/** Letters that names may have too many rather than to be alike: digits are narrow. */
+const OVER = 3;
+
 /** Within `most` letters: its beginning and its end; where that makes two alike, what is different of them. */
 function cut(names: readonly string[], most: number): string[] {
   const half = (name: string, tail: number): string =>
@@ -87,7 +103,7 @@ function cut(names: readonly string[], most: number): string[] {
   const tries = [0.5, 0.35, 0.7, 1].map((share) => Math.max(1, Math.ceil((most - 1) * share)));
   const cuts = tries.map((tail) => names.map((name) => half(name, tail)));
   const best = cuts.find((some) => alike(some) === sound);
-  const told = best ?? inShort(names, most);
+  const told = best ?? inShort(names, most, LETTERS) ?? inShort(names, most + OVER, [1]);
   if (told) return told;
   return names.map((name) => {
     if (name.length <= most) return name;
@@ -97,21 +113,48 @@ function cut(names: readonly string[], most: number): string[] {
   });
 }
 
+/** A number in the fewest letters: 1e-3 of 0.001, 10k of 10000. */
+function compact(number: string): string {
+  const v = Number(number);
+  if (!Number.isFinite(v)) return number;
+  const all = [number, v.toExponential().replace("e+", "e")];
+  for (const [unit, factor] of [
+    ["k", 1e3],
+    ["M", 1e6],
+  ] as const)
+    if (v % factor === 0) all.push(v / factor + unit);
+  return all.reduce((a, b) => (b.length < a.length && !/^0\D/.test(b) ? b : a));
+}
+
+/** Of each word so many letters, and as many more as tell it from the others. */
+function abbreviated(words: readonly string[], letters: number): Map<string, string> {
+  const short = (word: string): string => {
+    let most = letters;
+    while (most < word.length && words.some((other) => other !== word && other.startsWith(word.slice(0, most)))) most++;
+    return word.slice(0, most);
+  };
+  return new Map(words.map((word) => [word, isNumber(word) ? word : short(word)]));
+}
+
 /** Long names by their values alone, each word by its first letters: "6 cos 1e-4 100"; null where that is no help. */
-function inShort(names: readonly string[], most: number): string[] | null {
+function inShort(names: readonly string[], most: number, tries: readonly number[]): string[] | null {
   const words = names.map((name) => (name.length <= most ? null : wordsOf(name).map(({ text }) => text)));
   const long = words.filter((own) => own !== null).map((own) => new Set(own));
   const labels = new Set([...(long[0] ?? [])].filter((word) => !isNumber(word) && long.every((own) => own.has(word))));
-  for (const letters of [8, 5, 4, 3, 2, 1]) {
-    const short = names.map(
-      (name, i) =>
-        words[i]
-          ?.filter((word) => !labels.has(word))
-          .map((word) => (isNumber(word) ? word : word.slice(0, letters)))
-          .join(" ") ?? name,
-    );
-    if (short.every((name) => name.length <= most && name !== "") && alike(short) === alike(names)) return short;
-  }
+  const values = [...new Set(long.flatMap((own) => [...own]))].filter((word) => !labels.has(word));
+  for (const letters of tries)
+    for (const numbers of [String, compact]) {
+      const told = abbreviated(values, letters);
+      const write = (word: string): string => (isNumber(word) ? numbers(word) : (told.get(word) ?? word));
+      const short = names.map(
+        (name, i) =>
+          words[i]
+            ?.filter((word) => !labels.has(word))
+            .map(write)
+            .join(" ") ?? name,
+      );
+      if (short.every((name) => name.length <= most && name !== "") && alike(short) === alike(names)) return short;
+    }
   return null;
 }
 
@@ -124,8 +167,9 @@ function firstApart(a: string, b: string): number {
 /**
  * What tells names apart that stand beside each other, within `most` letters each.
  *
- * The one rule for legends, labels, tables and sentences of the page. Two names that differ are never written alike;
- * a name of which nothing would be left stands whole. `whole`: names that have the room are not shortened at all.
+ * The one rule for legends, labels, tables and sentences of the page. Two names that differ are not written alike, if
+ * few more letters prevent it; a name of which nothing would be left stands whole. `whole`: names that have the room
+ * are not shortened at all.
  */
 export function shortNames(names: readonly string[], most = 16, whole = false): readonly string[] {
   const asked = `${most} ${whole} ${names.length} ${names.join("\n")}`;

@@ -10,6 +10,7 @@ export interface SentRow {
   run?: string | null;
   project?: string;
   seed?: number | null;
+  own?: string;
   group?: string | null;
   status?: string;
   counts?: { [status: string]: number };
@@ -79,6 +80,7 @@ export function rowOf(sent: SentRow): Row {
     nan: sent.ends_in_nan ?? {},
     project: sent.project ?? "",
     seed: sent.seed ?? null,
+    own: sent.own ?? "",
     group: sent.group ?? null,
     status: sent.status ?? "",
     created: sent.created ?? 0,

@@ -3,12 +3,12 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { found, type Places, type Thing } from "../data/finding.ts";
 import { pinnedFirst } from "../data/keys.ts";
+import { fullName } from "../data/names.ts";
 import { amount, sentence } from "../data/numbers.ts";
 import { addressOf, go, say } from "../state/address.ts";
 import { useAnswer } from "../state/answer.ts";
 import { hands } from "../state/hands.ts";
 import { source } from "../state/here.ts";
-import { fullName, namesApart, tellingApart } from "./RunPicker.tsx";
 
 interface Entry extends Thing {
   act: () => void;
@@ -25,10 +25,9 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
   const input = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => input.current?.focus(), []); // at once: what is typed next belongs to it
   const columns = useAnswer("palette", () => source.columns());
-  const ready = columns.value !== null || columns.error !== null;
-  const ask = { columns: tellingApart(columns.value), sections: false, group_by: null };
-  const newest = useAnswer(ready ? "palette runs" : null, () => source.runs({ ...ask, limit: NEWEST }));
-  const hits = useAnswer(ready && text !== "" ? `palette ${text}` : null, (stop) =>
+  const ask = { columns: [], sections: false, group_by: null };
+  const newest = useAnswer("palette runs", () => source.runs({ ...ask, limit: NEWEST }));
+  const hits = useAnswer(text !== "" ? `palette ${text}` : null, (stop) =>
     source.runs({ ...ask, limit: EACH, search: text }, stop),
   );
   const health = useAnswer(text === "" ? null : "palette health", () => source.findings());
@@ -36,7 +35,6 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
   const sure = text === "" || hits.old ? [] : (hits.value?.rows ?? []);
   const others = (newest.value?.rows ?? []).filter((row) => !sure.some(({ id }) => id === row.id));
   const runs = [...sure, ...others].flatMap((row) => (row.kind === "run" ? [row] : []));
-  const names = namesApart(runs);
   const metrics = columns.value?.metrics ?? [];
   const first = pinnedFirst(metrics, EACH);
   const keys = text === "" ? metrics.filter(({ key }) => first.includes(key)) : metrics;
@@ -47,9 +45,9 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
       soft: `${amount(n, "run")} · chart`,
       act: () => (onRuns ? say({ see: key, full: "" }, true) : go(addressOf("runs", { see: key, full: "" }))),
     })),
-    ...runs.map((row, i) => ({
+    ...runs.map((row) => ({
       kind: "Runs",
-      name: names[i] as string,
+      name: fullName(row),
       also: row.run,
       sure: sure.includes(row),
       soft: `${row.project} · ${row.status}`,
@@ -58,7 +56,7 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
     ...findings.map(({ rule, level, message, many, runs: at }) => ({
       kind: "Health",
       name: sentence(message),
-      also: [rule, level, message, ...at.map(fullName)].join(" "),
+      also: [rule, level, message, ...at.map((run) => fullName(run))].join(" "),
       soft: `${rule === "ended" ? level : rule} · ${amount(many, "run")}`,
       act: () => go(`#/health?rule=${encodeURIComponent(rule)}`),
     })),

@@ -1,8 +1,8 @@
 /** Which run a page is about: its name, its status, and a list to choose another. */
 
 import { useState } from "preact/hooks";
-import type { ColumnsAnswer, RunDetail, RunRow } from "../api/names.ts";
-import { apart } from "../data/finding.ts";
+import type { RunDetail } from "../api/names.ts";
+import { fullName } from "../data/names.ts";
 import { count, plain } from "../data/numbers.ts";
 import { say } from "../state/address.ts";
 import { useAnswer } from "../state/answer.ts";
@@ -10,25 +10,6 @@ import { colorOfRun } from "../state/colors.ts";
 import { source } from "../state/here.ts";
 import { Choice, Menu } from "./Menu.tsx";
 import { Status } from "./Status.tsx";
-
-export const fullName = (run: { name: string; seed: number | null }): string =>
-  run.seed === null ? run.name : `${run.name}, seed ${run.seed}`;
-
-const SETTINGS = 12; // a copy of the page has them of all runs
-
-/** The settings that tell runs of one name apart, as columns. */
-export const tellingApart = (columns: ColumnsAnswer | null): string[] =>
-  (columns?.config ?? [])
-    .filter(({ varies }) => varies)
-    .sort((a, b) => b.runs - a.runs || a.column.length - b.column.length)
-    .slice(0, SETTINGS)
-    .map(({ column }) => column);
-
-/** How runs are called in a list; of runs of one name also what their settings have of their own. */
-export function namesApart(rows: readonly RunRow[]): string[] {
-  const runs = rows.map((row) => ({ name: fullName(row), id: row.id, cells: row.cells }));
-  return apart(runs).map((own, i) => [runs[i]?.name, own].filter(Boolean).join(" · "));
-}
 
 export function RunPicker({ detail }: { detail: RunDetail | null }) {
   const last = detail?.attempts.at(-1);
@@ -85,11 +66,9 @@ export function FindRun({
 }) {
   const [search, setSearch] = useState("");
   const answer = useAnswer(`runs ${search}`, async (signal) => {
-    const columns = tellingApart(await source.columns().catch(() => null));
-    const { rows } = await source.runs({ limit: 100, columns, sections: false, ...(search && { search }) }, signal);
+    const { rows } = await source.runs({ limit: 100, columns: [], sections: false, ...(search && { search }) }, signal);
     return rows.flatMap((row) => (row.kind === "run" ? [row] : []));
   });
-  const names = namesApart(answer.value ?? []);
   return (
     <div class="picker">
       <label class="field">
@@ -103,7 +82,7 @@ export function FindRun({
       </label>
       <div class="choices" tabIndex={0} aria-label="Runs">
         {answer.value?.map(
-          (row, i) =>
+          (row) =>
             !without.includes(row.run) && (
               <Choice
                 key={row.run}
@@ -111,7 +90,7 @@ export function FindRun({
                 soft={`${row.project} · ${row.status}`}
                 onChoose={() => onChoose(row.run)}
               >
-                {names[i]}
+                {fullName(row)}
               </Choice>
             ),
         )}

@@ -20,6 +20,7 @@ from rollbook.errors import BadInput
 from rollbook.runs import looks
 from rollbook.runs.absent import empty_set
 from rollbook.runs.fields import field_of
+from rollbook.runs.grouping import told_apart
 from rollbook.runs.grouping_facts import alike, by_what_differs, mixed
 from rollbook.runs.groups import grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.measures import Score, level_of, score_named
@@ -208,8 +209,12 @@ class UpTo(NamedTuple):
 
 
 def called(rows: Sequence[Row]) -> list[str]:
-    """How each run is called in sentences: its name and seed, and its id if another run has the same."""
-    names = [f"{row['name']}" if row.get("seed") is None else f"{row['name']} seed {row['seed']}" for row in rows]
+    """How each run is called in sentences: its name, the settings that tell it from others of that name, its seed; and
+    its id if another run is still called the same."""
+    names = [
+        " ".join(filter(None, (str(row["name"]), own, "" if row.get("seed") is None else f"seed {row['seed']}")))
+        for row, own in zip(rows, told_apart(rows), strict=True)
+    ]
     often = Counter(dict(zip((row["path"] for row in rows), names, strict=True)).values())
     return [name if often[name] == 1 else f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)]
 

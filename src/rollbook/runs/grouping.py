@@ -123,14 +123,45 @@ def groups_of(
                 identity = _identity(project, name, _configuration(about(row)) if automatic else values)
                 mine[alike] = RunGroup(identity, "", project, values, [])
             mine[alike].members.append(row)
-        distinguishing = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
-        usual = _usual([group.values for group in mine.values()], distinguishing) if automatic else {}
-        for group in mine.values():
-            own = [each for each in distinguishing if msgspec.json.encode(group.values[each]) != usual.get(each)]
-            words = [name, *(_word(column, group.values[column]) for column in own or distinguishing[:1])]
-            group.name = " ".join(filter(None, words)) or project
+        configurations = [group.values for group in mine.values()]
+        if automatic:
+            own_words = _own_words(configurations, chosen)
+        else:
+            own_words = [" ".join(_word(column, each[column]) for column in chosen) for each in configurations]
+        for group, words in zip(mine.values(), own_words, strict=True):
+            group.name = " ".join(filter(None, (name, words))) or project
             groups[group.id] = group
     return list(groups.values())
+
+
+def told_apart(rows: Sequence[Row]) -> list[str]:
+    """What distinguishes each run from others of its project and name: settings, as in the names of groups, and the id
+    of a run that differs in no setting and no seed from another. "" if the seeds of these runs are enough.
+
+    Args:
+      rows: all runs beside which it may stand.
+    """
+    alike: dict[tuple[object, object], list[int]] = {}
+    for index, row in enumerate(rows):
+        alike.setdefault((row.get("project"), row.get("name")), []).append(index)
+    words = [""] * len(rows)
+    for indices in alike.values():
+        members = [rows[index] for index in indices]
+        seeds = [str(row.get("seed")) for row in members]
+        if len(set(seeds)) == len(seeds):
+            continue
+        chosen = auto_columns(members)
+        if len({row.get("group") for row in members}) > 1:
+            chosen = ["group", *chosen]
+        values = [{column: plain(group_value(row, column), 200) for column in chosen} for row in members]
+        configurations = [_encoded(grouped(each)) for each in values]
+        distinct = dict(zip(configurations, values, strict=True))
+        own_words = dict(zip(distinct, _own_words([*distinct.values()], chosen), strict=True))
+        often = Counter(zip(configurations, seeds, strict=True))
+        for index, own, seed in zip(indices, configurations, seeds, strict=True):
+            again = str(rows[index].get("id") or "") if often[own, seed] > 1 else ""
+            words[index] = " ".join(filter(None, (own_words[own], again)))
+    return words
 
 
 def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
@@ -174,6 +205,17 @@ def _seed_of(row: Row) -> int | None:
     if isinstance(seed, int) and not isinstance(seed, bool):
         return seed
     return named_seed(config) if isinstance(config, Mapping) else None
+
+
+def _own_words(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> list[str]:
+    """What distinguishes each of some configurations, no two of them equal, in the fewest words."""
+    telling = telling_columns(configurations, columns)
+    usual = _usual(configurations, telling)
+    words = []
+    for each in configurations:
+        own = [column for column in telling if msgspec.json.encode(each[column]) != usual.get(column)]
+        words.append(" ".join(_word(column, each[column]) for column in own or telling[:1]))
+    return words
 
 
 def _usual(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> dict[str, bytes]:

@@ -189,7 +189,8 @@ def _as_group(row: TableRow) -> NamedRuns:
     """A row of the folded table in the form the page compares: a group, or a single run."""
     if row.kind == "group":
         return NamedRuns(name=row.name, runs=row.runs)
-    return NamedRuns(name=row.name if row.seed is None else f"{row.name}, seed {row.seed}", runs=[row.run or row.id])
+    name = f"{row.name} {row.own}" if row.own else row.name
+    return NamedRuns(name=name if row.seed is None else f"{name}, seed {row.seed}", runs=[row.run or row.id])
 
 
 class _Copy:

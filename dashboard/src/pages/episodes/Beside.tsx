@@ -8,7 +8,7 @@ import { amount, value } from "../../data/numbers.ts";
 import { Video } from "../../parts/Video.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
-import { fullName } from "../../parts/RunPicker.tsx";
+import { fullName } from "../../data/names.ts";
 import { Answered } from "../../parts/Say.tsx";
 import { joined, list, say } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";

@@ -6,7 +6,7 @@ import { amount, clock, count, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Icon } from "../../parts/Icon.tsx";
-import { fullName } from "../../parts/RunPicker.tsx";
+import { fullName } from "../../data/names.ts";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { say, word } from "../../state/address.ts";

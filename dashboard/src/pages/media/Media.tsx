@@ -2,13 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import type { Media as Picture, RunDetail } from "../../api/names.ts";
-import { shortNames } from "../../data/names.ts";
+import { fullName, shortNames } from "../../data/names.ts";
 import { amount, count, value } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Video } from "../../parts/Video.tsx";
 import { Icon } from "../../parts/Icon.tsx";
-import { fullName, RunPicker } from "../../parts/RunPicker.tsx";
+import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { joined, list, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";

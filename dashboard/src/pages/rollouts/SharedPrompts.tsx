@@ -6,7 +6,7 @@ import { shown } from "../../data/diff.ts";
 import { askedLast } from "../../data/rollouts.ts";
 import { amount, count, percent, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
-import { fullName } from "../../parts/RunPicker.tsx";
+import { fullName } from "../../data/names.ts";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";

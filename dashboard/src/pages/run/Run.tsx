@@ -6,7 +6,7 @@ import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Markdown } from "../../parts/Markdown.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
-import { fullName } from "../../parts/RunPicker.tsx";
+import { fullName } from "../../data/names.ts";
 import { Answered } from "../../parts/Say.tsx";
 import { Status } from "../../parts/Status.tsx";
 import { address } from "../../state/address.ts";

@@ -1,8 +1,8 @@
 /** Below the table of runs: how many there are, what their numbers are, which keys move. */
 
 import { count } from "../../data/numbers.ts";
+import { Menu } from "../../parts/Menu.tsx";
 import { say } from "../../state/address.ts";
-import { Unreadable } from "./NoRuns.tsx";
 import { entities, isBehind, orderWaits, table } from "./table.ts";
 import * as view from "./view.ts";
 
@@ -37,5 +37,22 @@ export function Foot() {
         </span>
       )}
     </div>
+  );
+}
+
+/** Folders that hold a run.json which says no run: named, with what to do. */
+function Unreadable() {
+  const { unreadable = [], unreadable_total: all = 0 } = table.answer.value ?? {};
+  return (
+    <Menu plain class="link lost" label={`${count(all)} cannot be read`}>
+      {() => (
+        <div class="pad words unread">
+          {unreadable.map((why) => (
+            <p key={why}>{why}</p>
+          ))}
+          {all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}
+        </div>
+      )}
+    </Menu>
   );
 }

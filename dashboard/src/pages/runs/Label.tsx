@@ -1,57 +1,17 @@
-/** What a person says about runs of other tools: written to a file beside them. */
+/** The button with which a person says what runs of other tools are. */
 
-import { useState } from "preact/hooks";
 import { amount } from "../../data/numbers.ts";
+import { lazy } from "../../parts/lazy.tsx";
 import { Menu } from "../../parts/Menu.tsx";
-import { Failure } from "../../parts/Say.tsx";
 import { hello, source } from "../../state/here.ts";
-import { refusal, type Refusal } from "../../state/source.ts";
 
-const OTHERS = "others";
+const LabelPanel = lazy(() => import("./later.ts").then((m) => m.LabelPanel));
 
 export function Label({ runs }: { runs: string[] }) {
   if (!hello.value?.labels || !hello.value.writable || !source.live || runs.length === 0) return null;
   return (
     <Menu plain label="Label…" name={`Label ${amount(runs.length, "run")}: say what they are`}>
-      {() => <Form runs={runs} />}
+      {() => <LabelPanel runs={runs} />}
     </Menu>
-  );
-}
-
-function Form({ runs }: { runs: string[] }) {
-  const [done, setDone] = useState("");
-  const [error, setError] = useState<Refusal | null>(null);
-  const save = (event: SubmitEvent): void => {
-    event.preventDefault();
-    const said = new FormData(event.currentTarget as HTMLFormElement);
-    const fields: Record<string, string> = {};
-    for (const [name, text] of said) if (name !== OTHERS && text !== "") fields[name] = String(text);
-    for (const word of String(said.get(OTHERS) ?? "").match(/\S+/g) ?? []) {
-      const [name = "", ...text] = word.split("=");
-      fields[name] = text.join("=");
-    }
-    source.label({ runs, fields }).then(
-      ({ files, labelled, refused: [first] }) => {
-        setError(first ? refusal(new Error(first.why)) : null);
-        setDone(labelled > 0 ? `${amount(labelled, "run")}: ${files.join(", ")}` : "");
-      },
-      (why: unknown) => setError(refusal(why)),
-    );
-  };
-  return (
-    <form class="words" onSubmit={save}>
-      {["algo", "env", "seed", "group", OTHERS].map((name) => (
-        <label key={name}>
-          {name} <input name={name} placeholder={name === OTHERS ? "lr=0.01 width=64" : ""} />
-        </label>
-      ))}
-      {error && <Failure error={error} />}
-      <span role="status" class="soft">
-        {done || `Of ${amount(runs.length, "chosen run")}. NAME= in others takes it back.`}
-      </span>
-      <button class="btn" type="submit">
-        Save
-      </button>
-    </form>
   );
 }

@@ -5,6 +5,8 @@ export { BoardPanel } from "./BoardPanel.tsx";
 export { BulkPanel } from "./BulkPanel.tsx";
 export { ColumnPanel } from "./ColumnPanel.tsx";
 export { SmoothingPanel, StatisticPanel, XPanel, YPanel } from "./ControlPanels.tsx";
+export { LabelPanel } from "./LabelPanel.tsx";
 export { NoMetric } from "./NoMetric.tsx";
 export { ColorPanel, GroupPanel } from "./SettingPanels.tsx";
+export { NoRuns } from "./NoRuns.tsx";
 export { RowPanel } from "./RowPanel.tsx";

@@ -24,8 +24,10 @@ export function useNameRoom(empty: boolean): void {
     const head = document.querySelector(".grid.runs [data-column=name]");
     if (head === null) return;
     const sizes = new ResizeObserver(([one]) => {
-      if (one && one.contentRect.width > 0)
-        nameLetters.value = Math.max(6, Math.floor((one.contentRect.width - BESIDE) / LETTER));
+      if (!one || one.contentRect.width === 0) return;
+      const letters = Math.floor((one.contentRect.width - BESIDE) / LETTER);
+      // Rows for a finger have room for two lines, of which the first may end early.
+      nameLetters.value = Math.max(6, matchMedia("(max-width: 760px)").matches ? 2 * letters - 4 : letters);
     });
     sizes.observe(head);
     return () => sizes.disconnect();

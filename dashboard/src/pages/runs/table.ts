@@ -4,7 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
 import { askedOf } from "../../data/search.ts";
 import { colorsOfValues, dashOf, type Drawn, type Owner } from "../../data/colors.ts";
-import { shortNames } from "../../data/names.ts";
+import { fullName, shortNames, withIds } from "../../data/names.ts";
 import { address, joined, say } from "../../state/address.ts";
 import { colors, colorsKnown } from "../../state/colors.ts";
 import type { Entity } from "../../state/feed.ts";
@@ -15,11 +15,9 @@ import * as view from "./view.ts";
 
 const FIRST = 5;
 
-/** How a run is called among others: its name and its seed. */
-export function runName(row: { name: string; seed: number | null; run?: string }, short = false): string {
-  if (row.seed === null) return row.name;
-  return short ? `seed ${row.seed}` : `${row.name}, seed ${row.seed}`;
-}
+/** How a run is called among others; among those of its group, `short`. */
+export const runName = (row: { name: string; own: string; seed: number | null }, short = false): string =>
+  short && row.seed !== null ? `seed ${row.seed}` : fullName(row);
 
 export const rowId = (row: Row): string => (row.kind === "run" ? row.run : row.id);
 
@@ -268,11 +266,11 @@ export const toldNames = computed(() => {
   const told = new Map<string, string>();
   for (const [place, some] of places) {
     const letters = nameLetters.value - (place.startsWith("of ") ? 2 : 0);
-    const short = shortNames(
+    const names = withIds(
       some.map(([, name]) => name),
-      letters,
-      true,
+      some.map(([id]) => id),
     );
+    const short = shortNames(names, letters, true);
     some.forEach(([id], i) => told.set(id, short[i] as string));
   }
   return told;
@@ -390,25 +388,29 @@ export function show(run: string): void {
 }
 
 function entity(row: GroupRow | RunRow, color: number, same: number): Entity {
+  const members = row.kind === "run" ? [] : withIds(row.runs.map(memberName), row.runs);
   const runs =
     row.kind === "run"
       ? [{ run: row.run, name: runName(row) }]
-      : row.runs.map((run) => ({ run, name: memberName(run) }));
+      : row.runs.map((run, i) => ({ run, name: members[i] as string }));
   return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(same) };
 }
 
 /** Names that two share get what tells them apart: the project, or the run's own id. */
 function apart(all: Entity[]): Entity[] {
-  const again = (names: string[]): Set<string> => new Set(names.filter((name, i) => names.indexOf(name) !== i));
-  let twice = again(all.map((one) => one.name));
+  const names = all.map((one) => one.name);
+  const twice = new Set(names.filter((name, i) => names.indexOf(name) !== i));
   if (twice.size === 0) return all;
   const where = (one: Entity): string => {
     const row = known.get(one.id);
     return row === undefined || row.kind === "section" ? "" : projectOf(row);
   };
   const placed = all.map((one) => (twice.has(one.name) ? { ...one, name: `${where(one)}/${one.name}` } : one));
-  twice = again(placed.map((one) => one.name));
-  return placed.map((one) => (twice.has(one.name) ? { ...one, name: `${one.name} ${one.id}` } : one));
+  const told = withIds(
+    placed.map((one) => one.name),
+    placed.map((one) => one.id),
+  );
+  return placed.map((one, i) => ({ ...one, name: told[i] as string }));
 }
 
 /** A run by its name and seed, where it is known. */

@@ -22,7 +22,7 @@ from rollbook.schema.source import is_view
 from rollbook.server.runs.table import TableRow, table_row
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import axis_of, contents
+from rollbook.server.shared.rows import axis_of, contents, own_words
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, plain
 from rollbook.server.shared.state import ServerContext
 
@@ -103,6 +103,7 @@ class RunAnswer(Answer, kw_only=True):
     """Everything that is known about a run, except its rows.
 
     Attributes:
+      own: what distinguishes it from others of its name; see `TableRow`.
       made_by: for a run of another tool: the tool, and the folder of its files; "" for a run of rollbook.
       parent: the id of the run that started it; forked_from: the checkpoint from which it started.
       parent_run, forked_run: the runs of these two; None where they are not shown here.
@@ -119,6 +120,7 @@ class RunAnswer(Answer, kw_only=True):
     path: str
     project: str
     name: str
+    own: str
     seed: int | None
     group: str | None
     job_type: str | None
@@ -172,6 +174,7 @@ def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
         path=plain(row.folder),
         project=_text(info.project),
         name=_text(info.name),
+        own=own_words(context, row),
         seed=_seed(info.seed),
         group=_text(info.group) or None,
         job_type=_text(info.job_type) or None,
@@ -384,7 +387,11 @@ def edit(context: ServerContext, ask: EditAsk) -> EditAnswer:
     context.catalogue.refresh(full=True)
     known = context.catalogue.snapshot(60.0).rows
     return EditAnswer(
-        runs=[table_row(known[row.key], [], context.facts.known(known[row.key])) for row in rows if row.key in known],
+        runs=[
+            table_row(known[row.key], [], context.facts.known(known[row.key]), own_words(context, known[row.key]))
+            for row in rows
+            if row.key in known
+        ],
         refused=refused,
     )
 

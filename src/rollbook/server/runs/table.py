@@ -35,7 +35,7 @@ from rollbook.server.runs.columns import (
 )
 from rollbook.server.shared.catalogue import RunRow, Snapshot
 from rollbook.server.shared.endpoint import Endpoint
-from rollbook.server.shared.rows import KeysAnswer, KeysAsk, axis_of, keys
+from rollbook.server.shared.rows import KeysAnswer, KeysAsk, axis_of, keys, own_words
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Sort, finite, plain
 from rollbook.server.shared.state import Facts, ServerContext
 
@@ -79,7 +79,8 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Attributes:
       kind: section, group or run; id: the name of the row.
-      run: the id of the run.
+      run: the id of the run; own: what distinguishes it from others of its name, such as "lr 3e-4"; "" if name and
+        seed do.
       x, at, total: the usual axis of a run, its last position there, and its planned end. A group has x if its runs
         share an axis, and as `at` the median of their positions.
       runs: the members of a group; run_count: the number of runs in a section or group.
@@ -100,6 +101,7 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     run: str | None = None
     project: str = ""
     seed: int | None = None
+    own: str = ""
     group: str | None = None
     job_type: str | None = None
     status: str = ""
@@ -179,7 +181,9 @@ def section_row(name: str, rows: Sequence[RunRow]) -> TableRow:
     )
 
 
-def table_row(row: RunRow, columns: Sequence[str], facts: Facts | None, member_of: str | None = None) -> TableRow:
+def table_row(
+    row: RunRow, columns: Sequence[str], facts: Facts | None, own: str, member_of: str | None = None
+) -> TableRow:
     """One run as a row of the table."""
     about = row.about
     at, total = progress_of(row, facts)
@@ -191,6 +195,7 @@ def table_row(row: RunRow, columns: Sequence[str], facts: Facts | None, member_o
         run=row.key,
         name=plain(name),
         project=plain(str(about.get("project") or "")),
+        own=own,
         seed=plain(seed) if isinstance(seed, int) and not isinstance(seed, bool) and abs(seed) < 2**53 else None,
         group=_text(about.get("group")),
         job_type=_text(about.get("job_type")),
@@ -348,7 +353,7 @@ def table_of_runs(context: ServerContext, ask: RunsAsk) -> RunsAnswer:
     flattened, pending = _flattened(context, shot, ask)
     window = flattened.entries[ask.offset : ask.offset + ask.limit]
     pending += _read_ahead(context, window, ask.columns)
-    rows = [_row(entry, ask, context.facts.known) for entry in window]
+    rows = [_row(context, entry, ask) for entry in window]
     return RunsAnswer(
         total=len(shot.rows),
         matched=flattened.matched,
@@ -508,13 +513,14 @@ def _read_ahead(context: ServerContext, window: Sequence[_Entry], columns: Seque
     return context.facts.fetch(late, wanted) if late else 0
 
 
-def _row(entry: _Entry, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:
+def _row(context: ServerContext, entry: _Entry, ask: RunsAsk) -> TableRow:
+    known = context.facts.known
     if isinstance(entry, RunGroup):
         return group_row(entry, ask, known)
     if isinstance(entry, _Section):
         return section_row(entry.name, entry.runs)
     row = entry.row
-    return table_row(row, ask.columns, known(row), entry.member_of)
+    return table_row(row, ask.columns, known(row), own_words(context, row), entry.member_of)
 
 
 ENDPOINTS = [

@@ -13,6 +13,7 @@ import pyarrow as pa
 from rollbook.book import Book
 from rollbook.book.questions import Near, Window, row_id, usual_axis_of
 from rollbook.errors import BadInput, RollbookError, did_you_mean
+from rollbook.runs.grouping import told_apart
 from rollbook.schema.expressions import bounded, quoted
 from rollbook.schema.manifest import Attempts
 from rollbook.schema.tables import TABLES
@@ -143,6 +144,17 @@ _MOST_SORTED = 5
 def axis_name(asked: str | None, used: str) -> str:
     """The axis's name in the API."""
     return "relative" if asked == "relative" else used
+
+
+def own_words(context: ServerContext, row: RunRow) -> str:
+    """What distinguishes a run from others of its name; see `told_apart`. Kept until a run changes."""
+    shot = context.catalogue.snapshot(5.0)
+    known: Mapping[str, str] | None = context.answers.get("own words", shot.version)
+    if known is None:
+        words = told_apart([other.about for other in shot.rows.values()])
+        known = {key: plain(own) for key, own in zip(shot.rows, words, strict=True) if own}
+        context.answers.put("own words", shot.version, known, 200 * len(known) + 1_000)
+    return known.get(row.key, "")
 
 
 def started(row: RunRow) -> float:
