@@ -174,7 +174,7 @@ def test_the_palette_finds_keys_runs_pages_and_actions_and_a_key_is_a_chart(
     option = page.tab.get_by_role("option")
     for opens, text, kind in (
         ("/", "loss", "update/loss"),
-        ("Control+k", "seed 2", "ppo, seed 2"),
+        ("Control+k", "seed 2", "ppo lr 0.001, seed 2"),
         ("/", "health", "Health"),
         ("Control+k", "whole range", "whole range"),
     ):
@@ -237,4 +237,50 @@ def test_only_the_chart_under_the_cursor_writes_a_table_of_its_values(page: Any,
         assert tips.count() == 1
     page.tab.mouse.move(2, 2)
     page.tab.wait_for_function("() => document.querySelectorAll('.tip').length === 0")
+    assert page.errors == []
+
+
+FOCUS = "() => document.activeElement.closest('#charts .plotarea, .grid.runs, .skip')?.className ?? ''"
+
+
+def test_a_keyboard_comes_to_the_charts_at_once_and_through_one_row_of_the_table(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    page.open(serve(recorded), "#/runs?g=none").drawn(2).settled()
+    press = page.tab.keyboard.press
+    press("Tab")
+    press("Tab")
+    assert page.tab.evaluate("() => document.activeElement.innerText") == "To the charts"
+    press("Enter")
+    first, second = (page.tab.locator("#charts [data-key]").nth(i).get_attribute("data-key") for i in range(2))
+    at = "() => document.activeElement.closest('[data-key]')?.dataset.key ?? ''"
+    assert page.tab.evaluate(at) == first
+    press("ArrowDown")
+    assert page.tab.evaluate(at) == second
+    press("ArrowUp")
+    assert page.tab.evaluate(at) == first
+    press("v")
+    assert "runs" in page.tab.evaluate(FOCUS)
+    press("ArrowDown")
+    press("ArrowDown")
+    press("ArrowDown")
+    press("ArrowUp")
+    active = page.tab.locator(".grid-row.active .runname")
+    name = active.inner_text()
+    stops = []
+    while len(stops) < 60:
+        press("Tab")
+        row = page.tab.evaluate("() => document.activeElement.closest('.grid-body .grid-row')?.innerText ?? null")
+        if row is None and stops and stops[-1] is not None:
+            break
+        stops.append(row)
+    rows = [row for row in stops if row is not None]
+    assert 1 <= len(rows) <= 4, "one row, not all six"
+    assert all(name in row for row in rows)
+    press("v")
+    assert page.tab.evaluate(at) == first
+    press("?")
+    sheet = page.tab.locator("dialog[open]").inner_text()
+    assert "to the charts, or back to the table" in sheet
+    assert "in the table: another run" in sheet
     assert page.errors == []

@@ -158,6 +158,9 @@ export function Chart(props: ChartProps) {
           Math.max(view.x0, Math.min(view.x1, (hub.cursor.peek() ?? view.x0) + (sign * (view.x1 - view.x0)) / 100)),
           plot.current,
         );
+    } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      const charts = [...document.querySelectorAll<HTMLElement>(".plotarea[tabindex]")];
+      charts[charts.indexOf(root.current as HTMLElement) + (event.key === "ArrowUp" ? -1 : 1)]?.focus();
     } else return;
     event.preventDefault();
     event.stopPropagation();

@@ -105,12 +105,15 @@ export function Grid<Row>(props: GridProps<Row>) {
     .filter((column) => column.wide !== true)
     .map((column) => column.width.replace(/minmax\(\d+px/, "minmax(84px"))
     .join(" ");
+  // Tab goes through one row of a table in which keys move: of all rows it would go through a hundred buttons.
+  const onScreen = props.active !== undefined && props.active >= seen.first && props.active <= seen.last;
+  const tabbed = props.active === undefined ? null : onScreen ? props.active : firstRow(props, seen.first);
   const rows = [];
   const used = new Set<string | number>();
   for (let i = seen.first; i <= Math.min(seen.last, props.total - 1); i++) {
     const key = used.has(name(i)) ? `${name(i)} ${i}` : name(i); // a row that is pinned stands there twice
     used.add(key);
-    rows.push(<Line key={key} index={i} {...props} top={i * rowHeight} />);
+    rows.push(<Line key={key} index={i} {...props} top={i * rowHeight} inTabOrder={i === tabbed} />);
   }
   return (
     <div
@@ -156,8 +159,27 @@ export function Grid<Row>(props: GridProps<Row>) {
   );
 }
 
-function Line<Row>({ index, top, ...props }: GridProps<Row> & { index: number; top: number }) {
+/** The first row from one on that is none of its headings. */
+function firstRow<Row>({ row, whole, total }: GridProps<Row>, from: number): number {
+  let first = from;
+  for (let at = row(first); at !== undefined && whole?.(at) != null && first < total; at = row(first)) first++;
+  return first;
+}
+
+interface LineProps<Row> extends GridProps<Row> {
+  index: number;
+  top: number;
+  inTabOrder: boolean;
+}
+
+function Line<Row>({ index, top, inTabOrder, ...props }: LineProps<Row>) {
   const row = props.row(index);
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (props.active === undefined) return;
+    const hands = box.current?.querySelectorAll<HTMLElement>("a, button, input") ?? [];
+    for (const one of hands) if (one.tabIndex !== (inTabOrder ? 0 : -1)) one.tabIndex = inTabOrder ? 0 : -1;
+  });
   const style = { transform: `translateY(${top}px)` };
   if (row === undefined) return <div role="row" class="grid-row waits" aria-rowindex={index + 2} style={style} />;
   const kind = `grid-row ${props.rowClass?.(row) ?? ""}${props.active === index ? " active" : ""}`;
@@ -173,6 +195,7 @@ function Line<Row>({ index, top, ...props }: GridProps<Row> & { index: number; t
   }
   return (
     <div
+      ref={box}
       role="row"
       class={kind}
       aria-rowindex={index + 2}

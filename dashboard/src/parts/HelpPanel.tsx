@@ -11,6 +11,7 @@ const MOUSE: [string, string][] = [
   ["ctrl wheel", "zoom at the pointer"],
   ["Enter", "on a chart: what happened there"],
   ["← →", "on a chart: move the cursor"],
+  ["↑ ↓", "on a chart: another chart"],
 ];
 
 const AXES: [string, string][] = [

@@ -74,6 +74,20 @@ function startSlowly(): () => void {
 
 void PAGES[page.peek()].load().catch(() => undefined); // its code comes while the frame is drawn
 
+/** A link that is seen while it has the focus, and takes it past what one knows. */
+const Skip = ({ to, children }: { to: string; children: string }) => (
+  <a
+    class="skip"
+    href="#main"
+    onClick={(event) => {
+      event.preventDefault();
+      document.querySelector<HTMLElement>(to)?.focus();
+    }}
+  >
+    {children}
+  </a>
+);
+
 export function Shell() {
   const id = page.value;
   useEffect(() => open(id), [id, reborn.value]);
@@ -99,16 +113,8 @@ export function Shell() {
   const View = loaded.value?.id === id ? loaded.value.view : null;
   return (
     <>
-      <a
-        class="skip"
-        href="#main"
-        onClick={(event) => {
-          event.preventDefault();
-          document.getElementById("main")?.querySelector<HTMLElement>("[tabindex], a, button, input")?.focus();
-        }}
-      >
-        To the content
-      </a>
+      <Skip to="#main :is([tabindex], a, button, input)">To the content</Skip>
+      {id === "runs" && <Skip to="#charts .plotarea">To the charts</Skip>}
       <div class="app" data-page={id}>
         <header class="top">
           <a class="brand" href={addressOf("runs")}>

@@ -39,6 +39,7 @@ export function ChartsPane() {
     },
     { keys: ["shift ArrowLeft"], shown: "⇧ ←", what: "pan left", act: () => hub.pan(-0.2, null) },
     { keys: ["shift ArrowRight"], shown: "⇧ →", what: "pan right", act: () => hub.pan(0.2, null) },
+    { keys: ["v"], what: "to the charts, or back to the table", act: toChartsOrBack },
     { keys: ["x"], what: "pick the x-axis", act: () => document.getElementById("pick-x")?.click() },
     { keys: ["y"], what: "log scale, range", act: () => document.getElementById("pick-y")?.click() },
     { keys: ["a"], what: "a chart of several keys", act: () => document.getElementById("add-chart")?.click() },
@@ -100,6 +101,12 @@ export function ChartsPane() {
       </div>
     </section>
   );
+}
+
+/** The focus goes to the first chart, from the charts to the table. */
+function toChartsOrBack(): void {
+  const isThere = document.activeElement?.closest("#charts .slot") != null;
+  document.querySelector<HTMLElement>(isThere ? ".grid.runs" : "#charts .plotarea")?.focus();
 }
 
 const hovered = (): string =>

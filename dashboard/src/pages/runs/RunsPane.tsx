@@ -6,6 +6,7 @@ import type { Row } from "../../api/names.ts";
 import { count } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
+import { lazy } from "../../parts/lazy.tsx";
 import { Failure, isInBanner } from "../../parts/Say.tsx";
 import { addressOf, go, joined, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
@@ -15,7 +16,6 @@ import { Label } from "./Label.tsx";
 import { ColorBy, GroupBy } from "./Settings.tsx";
 import { Bulk } from "./Bulk.tsx";
 import { Foot } from "./Foot.tsx";
-import { NoRuns } from "./NoRuns.tsx";
 import { RowMenu } from "./RowMenu.tsx";
 import { Name, open, rowClass, sectionRow, useNameRoom } from "./rows.tsx";
 import {
@@ -34,6 +34,8 @@ import {
   toggleDrawn,
 } from "./table.ts";
 import * as view from "./view.ts";
+
+const NoRuns = lazy(() => import("./later.ts").then((m) => m.NoRuns));
 
 /** `away`: the cause of a point stands in its place; the table keeps its scroll, its row and its menus. */
 export function RunsPane({ away = false }: { away?: boolean }) {
@@ -113,6 +115,16 @@ export function RunsPane({ away = false }: { away?: boolean }) {
   useHands(() => [
     { keys: ["j"], what: "next run", act: () => move(1), when: () => !away },
     { keys: ["k"], what: "previous run", act: () => move(-1), when: () => !away },
+    {
+      keys: ["ArrowUp", "ArrowDown"],
+      shown: "↑ ↓",
+      what: "in the table: another run",
+      act: ({ key }) => {
+        document.querySelector<HTMLElement>(".grid.runs")?.focus({ preventScroll: true }); // its row may scroll away
+        move(key === "ArrowUp" ? -1 : 1);
+      },
+      when: () => document.activeElement?.closest(".grid.runs") != null,
+    },
     {
       keys: [" "],
       shown: "Space",
