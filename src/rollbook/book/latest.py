@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,21 +31,23 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
     are read from the newest on, and none that has nothing new: a live run has many, each of all keys.
     """
     labels = all_keys(pieces, run.clocks)
-    newest: dict[str, tuple[_Age, object, dict[str, int]]] = {}
+    newest: dict[str, tuple[_Age, tuple[object, dict[str, int], float]]] = {}
     bounds = [(piece.newest(), place) for place, piece in enumerate(pieces)]
     for bound, place in sorted(bounds, key=lambda one: (one[0] is None, one), reverse=True):
         piece = pieces[place]
         if bound is not None and all(_is_newer(newest.get(labels.get(key, key)), bound) for key in piece.meta["keys"]):
             continue
-        for age, key, value, clocks in _of_piece(piece, run, labels):
-            label = labels.get(key, key)
-            known = newest.get(label)
-            if known is None or known[0] <= (age, place):
-                newest[label] = ((age, place), value, clocks)
-    return {label: (value, clocks, age[1] / 1e9) for label, ((age, _), value, clocks) in sorted(newest.items())}
+        for age, values, clocks in _of_piece(piece, run, labels):
+            own, seconds = (age, place), age[1] / 1e9
+            for key, value in values.items():
+                label = labels.get(key, key)
+                known = newest.get(label)
+                if known is None or known[0] <= own:
+                    newest[label] = own, (value, clocks, seconds)
+    return {label: newest[label][1] for label in sorted(newest)}
 
 
-def _is_newer(known: tuple[_Age, object, dict[str, int]] | None, bound: tuple[int, int]) -> bool:
+def _is_newer(known: tuple[_Age, object] | None, bound: tuple[int, int]) -> bool:
     """Whether a value is newer than anything up to a bound."""
     return known is not None and known[0][0] > bound
 
@@ -61,28 +64,28 @@ def rows_of(latest: Latest, timings: pa.Table, began: float, attempt: int) -> li
     return rows
 
 
-def _of_piece(
-    piece: Piece, run: Context, labels: dict[str, str]
-) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
-    """((attempt, unix ns), key, value, clocks) of the newest value of each key in one piece."""
+_Newest = list[tuple[tuple[int, int], Mapping[str, object], dict[str, int]]]
+"""((attempt, unix ns), key -> value, clocks) of rows."""
+
+
+def _of_piece(piece: Piece, run: Context, labels: dict[str, str]) -> _Newest:
+    """The newest value of each key in one piece, by the rows that have them."""
     meta = piece.meta
     if piece.is_whole and "last" in meta and not meta.get("deferred") and _counts_to_its_end(piece, run):
         age = (int(meta["attempt"]), int(meta["last_time"]))
-        return [(age, key, value, dict(meta["last_clocks"])) for key, value in meta["last"].items()]
+        return [(age, meta["last"], dict(meta["last_clocks"]))]
     if piece.is_long:
         return _of_long(piece, run)
     if run.history.chooses_all(run.attempts) and (last := piece.last_row()) is not None:
         time, clocks, values = last
-        return [((int(meta["attempt"]), time), key, value, clocks) for key, value in values.items()]
+        return [((int(meta["attempt"]), time), values, clocks)]
     tail = piece.tail(_TAIL_ROWS)
     entries = [] if tail is None else _of_rows(tail, run, labels)
     return entries if entries and len(entries) == len(meta["keys"]) else _of_rows(piece, run, labels)
 
 
-def _of_rows(
-    piece: Piece, run: Context, labels: dict[str, str]
-) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
-    entries: list[tuple[tuple[int, int], str, object, dict[str, int]]] = []
+def _of_rows(piece: Piece, run: Context, labels: dict[str, str]) -> _Newest:
+    entries: _Newest = []
     for wide in wide_metrics([piece], None, run):
         table = wide.table
         times = to_numpy(table["time"])[0]
@@ -98,7 +101,7 @@ def _of_rows(
                 age = (int(np.max(wide.attempt)), int(times[row]))
                 if row not in clocks:
                     clocks[row] = _clocks(table, row, run)
-                entries.append((age, key, table[name][row].as_py(), clocks[row]))
+                entries.append((age, {key: table[name][row].as_py()}, clocks[row]))
     return entries
 
 
@@ -114,7 +117,7 @@ def _counts_to_its_end(piece: Piece, run: Context) -> bool:
     return mask is None or bool(mask.all())
 
 
-def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
+def _of_long(piece: Piece, run: Context) -> _Newest:
     table = identity(piece.read(["time", *run.clocks, *IDENTITY, "key", "type", "value", "integer"]), piece.meta)
     mask = None if run.history.chooses_all(run.attempts) else run.history.chosen(table, run.attempts)
     if mask is not None:
@@ -129,11 +132,11 @@ def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, obj
     table = take_table(table, last)
     known = [(clock, *to_numpy(table[clock])) for clock in run.clocks if clock in table.column_names]
     lines = zip(last.tolist(), *(table[name].to_pylist() for name in ("type", "value", "integer")), strict=True)
-    entries = []
+    entries: _Newest = []
     for line, (row, kind, number, integer) in enumerate(lines):
         value = bool(integer) if kind == "b" else integer if kind == "q" else number
         clocks = {clock: int(cells[line]) for clock, cells, valid in known if valid is None or valid[line]}
-        entries.append(((int(attempts[row]), int(times[row])), names[row], value, clocks))
+        entries.append(((int(attempts[row]), int(times[row])), {names[row]: value}, clocks))
     return entries
 
 

@@ -31,7 +31,7 @@ Within: TypeAlias = Sequence[tuple[str, float, float]]
 
 def all_keys(pieces: Pieces, clocks: tuple[str, ...]) -> dict[str, str]:
     """Every key of metrics and its column (value/<key> if the name is taken)."""
-    keys = dict.fromkeys(key for piece in pieces for key in piece.meta["keys"])
+    keys = dict.fromkeys(itertools.chain.from_iterable(piece.meta["keys"] for piece in pieces))
     return dict(_columns_of(tuple(keys), clocks))
 
 

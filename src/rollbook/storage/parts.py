@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.schema import source
 from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, data_folder, part_folders, table_folder
-from rollbook.storage.parquet_files import open_to_read
+from rollbook.storage.parquet_files import ParquetFile, open_to_read
 from rollbook.storage.tabulate import Meta
 from rollbook.system.guard import ours, raising, tolerating
 from rollbook.values.array_types import NDArray
@@ -46,6 +46,7 @@ class Part:
         "_decoded",
         "_footer",
         "_is_view",
+        "_leaves",
         "_names",
         "_nulls",
         "_ranges",
@@ -64,6 +65,7 @@ class Part:
         self.path, self.name = path, name
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
+        self._leaves: dict[str, list[int]] | None = {}
         self._decoded: int | None = None
         self._words: dict[str, dict[int, pa.Array]] = {}
         self._nulls: dict[str, int] = {}
@@ -76,7 +78,8 @@ class Part:
             self._footer = file.metadata
             schema: pa.Schema = file.schema_arrow
         self.rows: int = self._footer.num_rows
-        self.row_groups = [self._footer.row_group(i).num_rows for i in range(self._footer.num_row_groups)]
+        groups = self._footer.num_row_groups  # to ask for one takes as long as there are columns
+        self.row_groups = [self.rows] if groups == 1 else [self._footer.row_group(i).num_rows for i in range(groups)]
         text = (self._footer.metadata or {}).get(METADATA_KEY.encode())
         foreign = Damaged(f"{path} does not say what it holds: it was not written by rollbook")
         with raising(lambda _: foreign, ValueError, KeyError, TypeError, RecursionError):
@@ -86,10 +89,14 @@ class Part:
             covers_of(meta)
         self.meta: Meta = meta
         self._names: list[str] = schema.names
+        is_flat = self._footer.num_columns == len(schema.names) == len(set(schema.names))
+        self._leaves = {name: [place] for place, name in enumerate(schema.names)} if is_flat else None
         if gone := _columns_gone(meta, set(self._names)):
             raise Damaged(f"{path} has no column {gone[0]!r}, of which its description speaks")
-        constant = {name for name in CONSTANTS if meta.get(name) is not None}
-        self.schema = pa.schema([field for field in schema if field.name not in constant]) if constant else schema
+        constant = (schema.get_field_index(name) for name in CONSTANTS if meta.get(name) is not None)
+        for place in sorted((place for place in constant if place >= 0), reverse=True):
+            schema = schema.remove(place)
+        self.schema = schema
 
     def is_same(self) -> bool:
         """Whether the file is still the one that was opened."""
@@ -97,8 +104,9 @@ class Part:
 
     def _open(self, dictionaries: list[str] | None = None) -> pq.ParquetFile:
         try:
-            file = pq.ParquetFile(
+            file = ParquetFile(
                 open_to_read(self.path),
+                self._leaves,
                 metadata=self._footer,
                 read_dictionary=dictionaries,
                 pre_buffer=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import secrets
 import threading
@@ -361,11 +362,11 @@ class FactsCache:
         facts = Facts(stamp, time.monotonic())
         with self._readers.book(row.folder) as book:
             latest = book.files.read(["metrics"], lambda pieces: _take_keys(facts, book, pieces["metrics"]))
-            for key, (value, clocks, heard) in latest.items():
-                facts.latest[key] = value
-                facts.heard = max(heard, facts.heard or heard)
-                for clock, reading in clocks.items():
-                    facts.clocks[clock] = max(reading, facts.clocks.get(clock, reading))
+            facts.latest = {key: value for key, (value, _, _) in latest.items()}
+            facts.heard = max(map(operator.itemgetter(2), latest.values()), default=None)
+            rows = {id(clocks): clocks for _, clocks, _ in latest.values()}  # keys of one row share them
+            for clock, reading in (entry for clocks in rows.values() for entry in clocks.items()):
+                facts.clocks[clock] = max(reading, facts.clocks.get(clock, reading))
             facts.damage = tuple(book.files.damage.values())
         with self._lock:
             known = self._facts.get(row.folder)
