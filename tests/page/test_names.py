@@ -154,3 +154,34 @@ def test_beside_the_name_of_the_only_line_a_key_can_be_read(page: Any, serve: An
     }).length"""
     assert page.tab.evaluate(cut) == 0
     assert page.errors == []
+
+
+SHIFT = """() => new PerformanceObserver(seen => {
+    for (const one of seen.getEntries()) if (!one.hadRecentInput) window.shifted = (window.shifted ?? 0) + one.value;
+}).observe({ type: 'layout-shift', buffered: true })"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (390, 844)])
+def test_nothing_moves_while_a_page_comes(tab_of: Any, serve: Any, sweep: Path, width: int, height: int) -> None:
+    """The cumulative layout shift of each page is below 0.1, what browsers call good."""
+    address = serve(sweep)
+    run = next(iter(rollbook.open(sweep))).id
+    for place in ("#/runs", "#/runs?g=none", "#/compare", "#/sweep", f"#/run/{run}", "#/health"):
+        page = tab_of(width, height)
+        page.tab.add_init_script(f"({SHIFT})()")
+        page.open(address, place).settled()
+        page.let_pass(500)
+        assert page.tab.evaluate("() => window.shifted ?? 0") < 0.1, place
+        assert page.errors == []
+
+
+@pytest.mark.parametrize("width", [1440, 1180, 1024, 960, 800])
+def test_compare_stands_in_the_line_of_what_runs_are_grouped_by(
+    tab_of: Any, serve: Any, sweep: Path, width: int
+) -> None:
+    page = tab_of(width, 800).open(serve(sweep), "#/runs").drawn(1).settled()
+    places = [page.tab.locator(one).bounding_box() for one in ("#group-by", "section[aria-label=Runs] a.btn.main")]
+    assert places[0]["y"] == places[1]["y"]
+    pane = page.tab.locator("section[aria-label=Runs]").bounding_box()
+    assert places[1]["x"] + places[1]["width"] <= pane["x"] + pane["width"]
+    assert page.tab.locator("#group-by b").evaluate("one => one.scrollWidth <= one.clientWidth"), "its word is whole"

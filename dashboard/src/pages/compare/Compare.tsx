@@ -113,7 +113,7 @@ export function Compare() {
           </Menu>
         )}
         {source.live && <Score />}
-        {source.live && found && <AtStep found={found} />}
+        {source.live && <AtStep found={found} />}
         {source.live && found && <Crashed found={found} />}
         <span class="grow" />
         <GroupsOrSweep now="compare" />
@@ -195,11 +195,11 @@ function Score() {
   );
 }
 
-function AtStep({ found }: { found: CompareAnswer }) {
+function AtStep({ found }: { found: CompareAnswer | null }) {
   return (
     <Menu
       what="at"
-      label={<b>{typeof found.at === "number" ? `${place(found.at, kindOf(found.x))} ${found.x}` : "own end"}</b>}
+      label={<b>{typeof found?.at === "number" ? `${place(found.at, kindOf(found.x))} ${found.x}` : "own end"}</b>}
     >
       {(close) => (
         <form
@@ -210,7 +210,7 @@ function AtStep({ found }: { found: CompareAnswer }) {
             close();
           }}
         >
-          <p class="soft">{found.at_why}</p>
+          <p class="soft">{found?.at_why}</p>
           <label>
             step <input name="step" type="number" step="any" placeholder="each at its own end" />
           </label>

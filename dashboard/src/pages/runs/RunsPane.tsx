@@ -188,7 +188,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
   const offered =
     chosenCount.value > MOST_COMPARED ? `${MOST_COMPARED} of ${count(chosenCount.value)}` : count(chosenCount.value);
   return (
-    <section class="pane" aria-label="Runs" hidden={away}>
+    <section class={asked ? "pane" : "pane waits"} aria-label="Runs" hidden={away}>
       <div class="bar">
         <GroupBy />
         <ColorBy />

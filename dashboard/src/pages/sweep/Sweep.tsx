@@ -50,49 +50,45 @@ export function Sweep() {
   return (
     <>
       <Context title="Sweep">
-        {found && (
-          <>
-            <Menu what="runs of" label={<b>{found.project === "" ? "–" : found.project}</b>}>
-              {(close) =>
-                found.projects.map((one) => (
-                  <Choice
-                    key={one.project}
-                    chosen={one.project === found.project}
-                    soft={`${amount(one.configurations, "configuration")}, ${amount(one.runs, "run")}`}
-                    onChoose={() => {
-                      say({ project: one.project, r: "", of: "" });
-                      close();
-                    }}
-                  >
-                    {one.project}
-                  </Choice>
-                ))
-              }
-            </Menu>
-            <Menu what="by" label={<b>{found.key === "" ? "–" : found.key}</b>}>
-              {(close) => (
-                <div class="choices" tabIndex={0} aria-label="Key">
-                  {found.keys.map((one) => (
-                    <Choice
-                      key={one}
-                      chosen={one === found.key}
-                      onChoose={() => {
-                        say({ key: one });
-                        close();
-                      }}
-                    >
-                      {one}
-                    </Choice>
-                  ))}
-                </div>
-              )}
-            </Menu>
-            {filter.value + search.value !== "" && (
-              <button class="btn" type="button" onClick={() => say({ f: "", q: "" })}>
-                {[filter.value, search.value].filter((one) => one !== "").join(" ")} ×
-              </button>
-            )}
-          </>
+        <Menu what="runs of" label={<b>{nameOr(found?.project)}</b>}>
+          {(close) =>
+            found?.projects.map((one) => (
+              <Choice
+                key={one.project}
+                chosen={one.project === found?.project}
+                soft={`${amount(one.configurations, "configuration")}, ${amount(one.runs, "run")}`}
+                onChoose={() => {
+                  say({ project: one.project, r: "", of: "" });
+                  close();
+                }}
+              >
+                {one.project}
+              </Choice>
+            ))
+          }
+        </Menu>
+        <Menu what="by" label={<b>{nameOr(found?.key)}</b>}>
+          {(close) => (
+            <div class="choices" tabIndex={0} aria-label="Key">
+              {found?.keys.map((one) => (
+                <Choice
+                  key={one}
+                  chosen={one === found?.key}
+                  onChoose={() => {
+                    say({ key: one });
+                    close();
+                  }}
+                >
+                  {one}
+                </Choice>
+              ))}
+            </div>
+          )}
+        </Menu>
+        {filter.value + search.value !== "" && (
+          <button class="btn" type="button" onClick={() => say({ f: "", q: "" })}>
+            {[filter.value, search.value].filter((one) => one !== "").join(" ")} ×
+          </button>
         )}
         <span class="grow" />
         <GroupsOrSweep now="sweep" />
@@ -106,6 +102,9 @@ export function Sweep() {
     </>
   );
 }
+
+/** "…" while it is not known, "–" where there is none: its menu stands there from the beginning. */
+const nameOr = (name: string | undefined): string => (name === "" ? "–" : (name ?? "…"));
 
 function Nothing({ of }: { of: SweepAnswer }) {
   return (
