@@ -580,3 +580,45 @@ def test_a_loop_of_ones_own_may_log_its_updates_by_any_name() -> None:
     assert len(heard("never_updated", {"lr": 0.1}, rows(), total=1_000)) == 1
     assert heard("never_updated", {"lr": 0.1}, rows(td=0.5), total=1_000) == []
     assert heard("never_updated", {"lr": 0.1}, rows(**{"train/my_loss": 0.5}), total=1_000) == []
+
+
+def test_rows_without_a_finished_episode_are_no_trouble_and_a_return_that_diverges_is(tmp_path: Path) -> None:
+    """RLlib writes NaN for the means over the episodes of an iteration in which none ended."""
+
+    def looked_at(lengths: list[float]) -> list[Alert]:
+        rule = health.make("non_finite")
+        rule.open(some_run(tmp_path))
+        rewards = [1.0] * 5 + [NAN] + [1.0] * 5
+        rows = [
+            Row(1.7e9 + i, {"env_step": i}, {"episode_reward_mean": reward, "episode_len_mean": length}, seq=i + 1)
+            for i, (reward, length) in enumerate(zip(rewards, lengths, strict=True))
+        ]
+        return list(rule.look(columns_of(rows), 1.7e9))
+
+    assert looked_at([9.0] * 5 + [NAN] + [9.0] * 5) == []
+    assert [alert.level for alert in looked_at([9.0] * 11)] == ["fail"]
+
+
+def test_a_negative_weight_of_rllibs_entropy_is_its_old_bonus(tmp_path: Path) -> None:
+    assert told("settings", "loss", [1.0], config={"entropy_coeff": -0.01}) == []
+    assert len(told("settings", "loss", [1.0], config={"ent_coef": -0.01})) == 1
+
+
+@pytest.mark.parametrize("times", ["each its own", "all at the end"])
+def test_an_evaluation_is_compared_with_what_training_had_reached_at_its_step(times: str, tmp_path: Path) -> None:
+    """Stable-Baselines3's evaluations.npz has steps and no times: all are as old as the file."""
+
+    def looked_at(share: float) -> list[Alert]:
+        rule = health.make("evaluation_gap")
+        rule.open(some_run(tmp_path))
+        rows = [Row(1.7e9 + i, {"env_step": i}, {"train/return": float(i // 10) + i % 3}, seq=i) for i in range(400)]
+        rows += [
+            Row(1.7e9 + (at if times == "each its own" else 400) + 0.5, {"env_step": at},
+                {"eval/mean_reward": share * at / 10}, seq=1000 + at)
+            for at in range(79, 400, 40)
+        ]  # fmt: skip
+        rows.sort(key=lambda row: row.time)
+        return [alert for row in rows for alert in rule.look(columns_of([row]), row.time)]
+
+    assert looked_at(1.0) == []
+    assert len(looked_at(0.0)) == 1

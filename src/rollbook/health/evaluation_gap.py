@@ -5,6 +5,7 @@ from __future__ import annotations
 from rollbook.errors import BadInput
 from rollbook.health._keyed import meaning
 from rollbook.health._returns import BLOCK, ReturnRule, Returns
+from rollbook.schema.clocks import UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,10 +16,17 @@ if TYPE_CHECKING:
     from rollbook.schema.records import Alert
 
 
+_KEPT = 512
+
+
 class _Gap(Returns):
-    """Also how many evaluations in a row were bad."""
+    """Also how many evaluations in a row were bad, and the mean of each block of returns with its environment step.
+
+    Of a long training, some blocks in between are forgotten.
+    """
 
     bad: int = 0
+    reached: list[tuple[int, float]] = []
 
 
 class EvaluationGap(ReturnRule[_Gap]):
@@ -49,7 +57,7 @@ class EvaluationGap(ReturnRule[_Gap]):
         gained = self.returns(columns)
         if not tested:
             if gained is not None:
-                list(self.take(gained))
+                self._take_part(gained, 0, len(gained))
             return ()
         test = columns.column(tested[0])
         alerts: list[Alert] = []
@@ -68,11 +76,16 @@ class EvaluationGap(ReturnRule[_Gap]):
 
     def _take_part(self, column: Column, first: int, end: int) -> None:
         memory = self.memory
-        for value in column.values[first:end]:
-            memory.rest.append(value)
+        steps = column.clock("env_step")
+        for i in range(first, end):
+            memory.rest.append(column.values[i])
             if len(memory.rest) == BLOCK:
                 mean = sum(memory.rest) / BLOCK
                 memory.blocks += 1
+                if steps[i] != UNKNOWN:
+                    memory.reached.append((steps[i], mean))
+                    if len(memory.reached) > _KEPT:
+                        del memory.reached[2 : _KEPT // 2 : 2]
                 if memory.blocks == 1:
                     memory.start = mean
                     memory.spread = (sum((one - mean) ** 2 for one in memory.rest) / (BLOCK - 1)) ** 0.5
@@ -80,13 +93,18 @@ class EvaluationGap(ReturnRule[_Gap]):
 
     def _judge(self, test: Column, i: int) -> list[Alert]:
         memory, value = self.memory, test.values[i]
-        gain = memory.now - memory.start
-        is_bad = memory.blocks >= 3 and gain > memory.spread and value < memory.start + self._share * gain
+        blocks, reached = memory.blocks, memory.now
+        step = test.clock("env_step")[i]
+        if step != UNKNOWN and memory.reached:  # evaluations that another tool kept may have no times of their own
+            before = [mean for at, mean in memory.reached if at <= step]
+            blocks, reached = len(before), before[-1] if before else memory.start
+        gain = reached - memory.start
+        is_bad = blocks >= 3 and gain > memory.spread and value < memory.start + self._share * gain
         memory.bad = memory.bad + 1 if is_bad else 0
         if memory.bad != self._rows:
             return []
         words = (
-            f"{test.key} is {value:.4g}, training has come from {memory.start:.4g} to {memory.now:.4g}: "
+            f"{test.key} is {value:.4g}, training has come from {memory.start:.4g} to {reached:.4g}: "
             "usually the evaluation lacks the training's normaliser, or sees another environment"
         )
         return [self.alert(words, test.where(i), evaluation=value)[1]]

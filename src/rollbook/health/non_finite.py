@@ -12,7 +12,7 @@ from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from rollbook.schema.columns import Column, Columns, Where
@@ -31,7 +31,8 @@ class NonFinite:
     key: "warn" after `rows` in a row. A key that never held a number: "warn" after `patience` rows, because many
     programs log NaN until there is a value; after ten rows for a loss, which is logged only at updates. Keys that
     become NaN together are one alert, and none follows of others until the first is a number again. Explained
-    variances are not checked: they are NaN wherever there is no variance.
+    variances are not checked: they are NaN wherever there is no variance. Neither are means over episodes in a row
+    whose mean length is NaN, too: no episode had ended.
 
     Args:
       rows: how many rows in a row, for keys that rollbook does not know.
@@ -74,6 +75,7 @@ class NonFinite:
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         found: dict[tuple[float, str, bool], list[_Found]] = {}
+        without_episode = _without_episode(columns)
         for table in sorted(self.tables):
             odd = columns.non_finite(table)
             for name in columns.keys(table):
@@ -86,17 +88,20 @@ class NonFinite:
                     self._numbers.add(key)
                     self._in_a_row.pop(key, None)
                 elif meaning(name) not in _MAY_BE_NAN:
-                    for one in self._gone_through(key, columns.column(name, table)):
+                    passed_over = without_episode if table == "metrics" and _is_of_episodes(name) else frozenset()
+                    for one in self._gone_through(key, columns.column(name, table), passed_over):
                         _key, _value, where, _count, was_number = one
-                        row = (where["time"], json.dumps(where["row"], sort_keys=True), was_number)
+                        row = (where["time"], _row(where), was_number)
                         found.setdefault(row, []).append(one)
         alerts = [alert for row in sorted(found) for alert in self._reported(found[row], columns)]
         if self._trouble and self._is_over(columns, math.inf):
             self._trouble = {}
         return alerts
 
-    def _gone_through(self, key: str, column: Column) -> Iterator[_Found]:
+    def _gone_through(self, key: str, column: Column, passed_over: Collection[str]) -> Iterator[_Found]:
         for i, value in enumerate(column.values):
+            if passed_over and not math.isfinite(value) and _row(column.where(i)) in passed_over:
+                continue
             if math.isfinite(value):
                 self._numbers.add(key)
                 self._in_a_row.pop(key, None)
@@ -142,6 +147,28 @@ class NonFinite:
 
     def _patience_with(self, key: str) -> int:
         return min(self._patience, _LOSS_PATIENCE) if _is_loss(key) else self._patience
+
+
+def _without_episode(columns: Columns) -> frozenset[str]:
+    """The rows in which the mean length of episodes is NaN, as RLlib logs it where no episode has ended.
+
+    A length cannot diverge as a return can.
+    """
+    odd = [key for key in columns.non_finite("metrics") if meaning(key) in ("train/length", "test/length")]
+    return frozenset(
+        _row(column.where(i))
+        for column in map(columns.column, odd)
+        for i, value in enumerate(column.values)
+        if math.isnan(value)
+    )
+
+
+def _row(where: Where) -> str:
+    return json.dumps(where["row"], sort_keys=True)
+
+
+def _is_of_episodes(key: str) -> bool:
+    return meaning(key).endswith(("/return", "/length")) or "episode" in key or "ep_" in key
 
 
 def _is_loss(key: str) -> bool:
