@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import fake_sb3
 import rollbook
 from rollbook.run import current, ending
 from rollbook.run.run import Run
@@ -71,3 +75,19 @@ def rows(run: Run, *keys: str, x: str | None = None) -> list[tuple[Any, ...]]:
 @pytest.fixture(name="rows")
 def rows_fixture() -> Any:
     return rows
+
+
+@pytest.fixture
+def sb3_host(monkeypatch: pytest.MonkeyPatch, installed: Callable[[str, str], None]) -> Iterator[ModuleType]:
+    """`rollbook.adapters.sb3`, imported where a library with Stable-Baselines3's interface is installed."""
+    ours = "rollbook.adapters.sb3"
+    before = {name: module for name, module in sys.modules.items() if name.startswith(ours)}
+    for name in before:
+        del sys.modules[name]
+    for name, module in fake_sb3.modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    installed("stable-baselines3", "2.9.0")
+    yield importlib.import_module(ours)
+    for name in [name for name in sys.modules if name.startswith(ours)]:
+        del sys.modules[name]
+    sys.modules.update(before)

@@ -64,12 +64,6 @@ NEEDS = {
         "stable_baselines3",
         "'rollbook[sb3]'",
     ),
-    "monitor files as a frame": (
-        "from rollbook.adapters.sb3 import load_results, ResultsWriter\n"
-        "ResultsWriter('0', {'t_start': 0.0}).close(); load_results('.')",
-        "pandas",
-        "'rollbook[pandas]'",
-    ),
     "lightzero": (WITH_A_RANGE["lightzero"][3], "ding lzero", "LightZero 'rollbook[lightzero]'"),
     "an entry function of lightzero": (
         "from rollbook.adapters.lightzero import train_muzero\ntrain_muzero([{}, {}])",

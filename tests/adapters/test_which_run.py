@@ -170,7 +170,7 @@ def test_every_adapter_that_opens_runs_is_held_to_this() -> None:
             assert place.partition("/")[0] in known or place.partition("/")[0] in ELSEWHERE or place in ELSEWHERE, place
 
 
-pytestmark = pytest.mark.usefixtures("nothing_is_sealed")  # which run it is, is said by its page
+pytestmark = pytest.mark.usefixtures("nothing_is_sealed", "sb3_host")  # which run it is, is said by its page
 
 LOOPS = [name for name in OPENERS if not name.startswith("lightzero")]  # its loggers are components of one experiment
 

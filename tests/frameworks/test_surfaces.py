@@ -37,7 +37,6 @@ _OF_BASE = {
 }
 
 SURFACES: dict[str, tuple[str, dict[str, str]]] = {
-    f"{SB3}.monitor": ("sb3.monitor", {}),
     f"{ACME}.loggers": ("acme", {}),
     **{
         f"{ACME}.loggers.{name}": (f"acme.{name}", {})

@@ -43,15 +43,11 @@ def load_all(package: str) -> None:
 
 def stable_baselines3() -> None:
     load_all("stable_baselines3")
-    from stable_baselines3.common import logger, monitor
+    from stable_baselines3.common import logger
 
     from rollbook.adapters import sb3 as ours
-    from rollbook.adapters.sb3 import monitor as our_monitor
 
-    pairs: dict[Any, Any] = {logger.configure: functools.partial(ours.configure, run=False)}
-    names = ("Monitor", "ResultsWriter", "get_monitor_files", "load_results")
-    pairs.update({getattr(monitor, name): getattr(our_monitor, name) for name in names})
-    replace("stable_baselines3", pairs)
+    replace("stable_baselines3", {logger.configure: functools.partial(ours.configure, run=False)})
 
 
 def tianshou() -> None:

@@ -1,4 +1,4 @@
-"""Stable-Baselines3 (and the older Stable-Baselines) with a rollbook run.
+"""Stable-Baselines3 with a rollbook run.
 
     from rollbook.adapters.sb3 import RollbookCallback
 
@@ -9,67 +9,33 @@ or, for the logger only:
     from rollbook.adapters.sb3 import configure        # was: from stable_baselines3.common.logger import configure
 
     model.set_logger(configure("logs", ["stdout", "csv", "tensorboard"]))
-
-`rollbook.adapters.sb3.legacy` has the names of the older `stable_baselines.logger`; `rollbook.adapters.sb3.monitor`
-reads and writes Monitor files.
 """
 
 from __future__ import annotations
 
-from rollbook.adapters.sb3._host import SUPPORTED
+from rollbook.adapters import _versions
 from rollbook.system.lazy import attach
+
+SUPPORTED = ">=2.3,<3"
+"""The versions whose logger and callbacks this adapter supports."""
+
+_installed = _versions.installed("stable-baselines3")
+if _installed is not None:
+    _versions.check("stable-baselines3", _installed, SUPPORTED)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.adapters.sb3._host import (
-        DEBUG,
-        DISABLED,
-        ERROR,
-        INFO,
-        WARN,
-        Figure,
-        HParam,
-        Image,
-        KVWriter,
-        SeqWriter,
-        Video,
-    )
     from rollbook.adapters.sb3.callback import RollbookCallback
-    from rollbook.adapters.sb3.logger import configure
-    from rollbook.adapters.sb3.monitor import Monitor, ResultsWriter, load_results, read_monitor, write_monitor
-    from rollbook.adapters.sb3.output import RollbookOutputFormat
+    from rollbook.adapters.sb3.monitor import write_monitor
+    from rollbook.adapters.sb3.output import RollbookOutputFormat, configure
 
-_NAMES = {
-    f"{__name__}._host": (
-        *("DEBUG", "INFO", "WARN", "ERROR", "DISABLED"),
-        *("Figure", "HParam", "Image", "KVWriter", "SeqWriter", "Video"),
-    ),
-    f"{__name__}.callback": ("RollbookCallback",),
-    f"{__name__}.logger": ("configure",),
-    f"{__name__}.monitor": ("Monitor", "ResultsWriter", "load_results", "read_monitor", "write_monitor"),
-    f"{__name__}.output": ("RollbookOutputFormat",),
-}
-__getattr__, __dir__ = attach(__name__, _NAMES)
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        f"{__name__}.callback": ("RollbookCallback",),
+        f"{__name__}.monitor": ("write_monitor",),
+        f"{__name__}.output": ("RollbookOutputFormat", "configure"),
+    },
+)
 
-__all__ = [
-    "DEBUG",
-    "DISABLED",
-    "ERROR",
-    "INFO",
-    "SUPPORTED",
-    "WARN",
-    "Figure",
-    "HParam",
-    "Image",
-    "KVWriter",
-    "Monitor",
-    "ResultsWriter",
-    "RollbookCallback",
-    "RollbookOutputFormat",
-    "SeqWriter",
-    "Video",
-    "configure",
-    "load_results",
-    "read_monitor",
-    "write_monitor",
-]
+__all__ = ["SUPPORTED", "RollbookCallback", "RollbookOutputFormat", "configure", "write_monitor"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rollbook.run.scope import Scope
 
     class KeepsReturns(Protocol):
-        """A `Monitor`, of Stable-Baselines3 or ours."""
+        """A `Monitor`."""
 
         episode_returns: list[float]
 

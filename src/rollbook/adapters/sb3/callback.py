@@ -21,11 +21,10 @@ from rollbook.adapters._run import (
     reached,
     run_and_scope,
 )
-from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._environments import already_recorded, environment_of, remember_makers
 from rollbook.adapters.sb3._episodes import EpisodeTracker, finished_episode, watch_evaluation
 from rollbook.adapters.sb3._model import GradientSteps, describe, is_on_policy
-from rollbook.adapters.sb3.output import RollbookOutputFormat
+from rollbook.adapters.sb3.output import VERSION, RollbookOutputFormat
 from rollbook.errors import BadInput
 from rollbook.schema import aliases as keys
 from rollbook.system.bill import Bill, warn_caller
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from rollbook.adapters.sb3._episodes import EpisodeColumns
     from rollbook.run.scope import Scope
 
-_host.require("RollbookCallback")
 remember_makers()
 
 if TYPE_CHECKING:
@@ -290,7 +288,7 @@ class RollbookCallback(_Base):
             self.logger.output_formats.remove(output)
 
     def _keep_config(self) -> None:
-        keep_config(self.run, {**describe(self.model), "stable_baselines3": _host.VERSION})
+        keep_config(self.run, {**describe(self.model), "stable_baselines3": VERSION})
 
     def _follow_environments(self) -> EpisodeTracker:
         tracker = EpisodeTracker(self.training_env)

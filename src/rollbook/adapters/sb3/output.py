@@ -1,7 +1,7 @@
-"""`RollbookOutputFormat`: the run as an additional output of a Stable-Baselines logger.
+"""The run as an additional output of Stable-Baselines3's logger.
 
-model.logger.output_formats.append(RollbookOutputFormat(run))         # Stable-Baselines3
-logger.Logger.CURRENT.output_formats.append(RollbookOutputFormat(run))  # the older Stable-Baselines
+model.set_logger(configure("logs/ppo", ["stdout", "csv"]))         # that library's own logger, and the run
+model.logger.output_formats.append(RollbookOutputFormat(run))
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ import os
 import sys
 from functools import partial
 
+from rollbook.adapters import _versions
 from rollbook.adapters._run import end_training, find_run, options_of
-from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
+from rollbook.adapters.sb3 import SUPPORTED
 from rollbook.system.bill import Bill
+
+VERSION = _versions.require("stable-baselines3", SUPPORTED, extra="sb3", why="rollbook.adapters.sb3")
+
+from stable_baselines3.common.logger import Figure, HParam, Image, KVWriter, SeqWriter, Video  # noqa: E402  # see above
+from stable_baselines3.common.logger import configure as configure_theirs  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Self
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 _RICH = (Figure, HParam, Image, Video)
-_NOWHERE = ("",)
-"""What the logger stores for a key without exclusion."""
-_OLD_STEPS = ("total_timesteps", "total timesteps", "steps")
-"""Where algorithms of the older library put the step counter: its logger has no step."""
 
 
-class RollbookOutputFormat(KVWriter, SeqWriter):
+class RollbookOutputFormat(KVWriter, SeqWriter):  # type: ignore[misc]
     """Each dump is a row under its native keys. `step` is the native step; `env_step` is the same, continued over
     resumes.
 
-    Arguments as in `stable_baselines3.common.logger.KVWriter` and `SeqWriter`, and as in the older
-    `stable_baselines.logger`.
+    Arguments as in `stable_baselines3.common.logger.KVWriter` and `SeqWriter`.
 
     Numbers become metrics, texts text, tensors and arrays of more than one element histograms. Figures, images, videos
     and hyper-parameters keep their kind. A key recorded with `exclude="rollbook"` is left out; exclusions of other
@@ -48,13 +49,6 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
     name = "rollbook"
     is_callbacks = False
     """Whether `RollbookCallback` made it, for one `learn`."""
-
-    def __new__(cls, *_args: object, **_kwargs: object) -> Self:
-        """An instance that the older library also accepts as one of its own, if that library is in use."""
-        old = sys.modules.get("stable_baselines.logger")
-        if old is not None and not issubclass(cls, old.KVWriter):
-            cls = type(cls.__name__, (cls, old.KVWriter, old.SeqWriter), {"__module__": cls.__module__})
-        return super().__new__(cls)
 
     def __init__(
         self,
@@ -78,14 +72,10 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         self._count = Bill(to=self.run)
         self._plain_kinds: set[type] = {float, int, bool}
 
-    def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, object], step: int = 0) -> None:
+    def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, Any], step: int = 0) -> None:
         """Append one row."""
-        values = key_values
-        name = self.name
-        excluded = key_excluded.items()
-        hidden = {key for key, where in excluded if where != _NOWHERE and excluded_from(where, name)}
-        if hidden:
-            values = {key: value for key, value in key_values.items() if key not in hidden}
+        hidden = {key for key, formats in key_excluded.items() if formats and self.name in formats}
+        values = {key: value for key, value in key_values.items() if key not in hidden} if hidden else key_values
         self._row(values, {"step": step, "env_step": step} if self.clocks is None else self.clocks(step))
 
     def write_sequence(self, sequence: list[str]) -> None:
@@ -96,18 +86,6 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
     def close(self) -> None:
         """Finish the run if this format opened it."""
         end_training(self.run, self)
-
-    # -- the older names
-
-    def writekvs(self, kvs: Mapping[str, object]) -> None:
-        """Append one row; the step is the algorithm's own total, if the row contains it."""
-        step = next((kvs[key] for key in _OLD_STEPS if key in kvs), None)
-        clocks = {} if step is None else {"step": step, "env_step": step}
-        self._row(kvs, clocks)
-
-    def writeseq(self, seq: list[str]) -> None:
-        """Log a line of text under the key "log"."""
-        self.write_sequence(seq)
 
     # -- parts
 
@@ -151,3 +129,35 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
             whole = run.run
             whole.config["hparams"] = {**whole.config.get("hparams", {}), **value.hparam_dict}
             whole.summary.update({name: float(number) for name, number in value.metric_dict.items()})
+
+
+def configure(
+    folder: str | os.PathLike[str] | None = None,
+    format_strings: Sequence[str] | str | None = None,
+    *,
+    run: object = None,
+    project: str | None = None,
+    run_options: Mapping[str, object] | None = None,
+) -> Any:
+    """A logger of Stable-Baselines3 for `model.set_logger`, with the run as an additional output.
+
+    Args:
+      folder: where its files go, as in `stable_baselines3.common.logger.configure`; default $SB3_LOGDIR, else a new
+        temporary folder.
+      format_strings: names of its formats (stdout, log, json, csv, tensorboard), as a list or with commas between
+        them; default $SB3_LOG_FORMAT, else stdout, log, csv. "rollbook" may be one of them.
+      run: the run. None uses the current one or opens one named after the folder; False records nothing.
+      project, run_options: of a run that is opened here.
+    Raises:
+      ValueError: Stable-Baselines3 has no such format.
+    """
+    if format_strings is None:
+        format_strings = os.environ.get("SB3_LOG_FORMAT", "stdout,log,csv")
+    names = format_strings.split(",") if isinstance(format_strings, str) else format_strings
+    formats = [name.strip() for name in names if name.strip() not in ("", "rollbook")]
+    logger = configure_theirs(None if folder is None else os.fspath(folder), formats)
+    if run is not False:
+        log_folder = logger.get_dir() or "sb3"
+        output = RollbookOutputFormat(run, project=project, run_options=run_options, folder=log_folder)
+        logger.output_formats.append(output)
+    return logger

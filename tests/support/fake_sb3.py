@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,28 @@ class SeqWriter:
         raise NotImplementedError
 
 
-class _Value:
-    def __init__(self, *args: Any) -> None:
-        self.args = args
+@dataclass
+class Video:
+    frames: Any
+    fps: float
+
+
+@dataclass
+class Figure:
+    figure: Any
+    close: bool
+
+
+@dataclass
+class Image:
+    image: Any
+    dataformats: str
+
+
+@dataclass
+class HParam:
+    hparam_dict: Any
+    metric_dict: Any
 
 
 class HostLogger:
@@ -171,11 +191,7 @@ def modules() -> dict[str, types.ModuleType]:
     found |= {name: types.ModuleType(f"stable_baselines3{name}") for name in (".common.callbacks", ".common.monitor")}
     callbacks, logger = found[".common.callbacks"], found[".common.logger"]
     callbacks.BaseCallback, callbacks.EvalCallback = BaseCallback, EvalCallback  # type: ignore[attr-defined]
-    for kind in (KVWriter, SeqWriter):
+    for kind in (KVWriter, SeqWriter, Figure, HParam, Image, Video):
         setattr(logger, kind.__name__, kind)
-    for name in ("Figure", "HParam", "Image", "Video"):
-        setattr(logger, name, type(name, (_Value,), {}))
+    logger.configure = None  # type: ignore[attr-defined]
     return {f"stable_baselines3{name}": module for name, module in found.items()}
-
-
-__all__ = ["PPO", "EvalCallback", "HostLogger", "modules"]
