@@ -8,8 +8,10 @@
     attempt = Attempt.of({"n": 2, "ended": "soon", "later": 1})      # 2, None, {}; others: {"later": 1}
     attempt.as_json()                                                # {"n": 2, "offsets": {}, "later": 1}
 
-The annotation of a field says what is read (`KINDS`). No msgspec here: with what that imports it would take 5 MiB of
-each keeper, and it reads an object whole or not at all.
+The annotation of a field says how it is read (`READERS`). Why this is not a `msgspec.Struct`: a Struct is read whole or
+not at all, does not know which fields were in the file (a file is written again with just these), and cannot set
+several fields at once. Read field by field with `msgspec.convert`, a run.json takes four times as long, and msgspec
+takes 3 MiB of each keeper, which needs it for nothing else. Four readers have rules that it has not: NaN is not a time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, ClassVar, Self, dataclass_transform
+    from typing import Any, ClassVar, Self, TypeAlias, dataclass_transform
+
+    Reader: TypeAlias = Callable[[Any], object]
+    """Returns a value as the annotation says, or `WRONG`."""
 
 else:
 
@@ -40,24 +45,16 @@ def _text(value: object) -> object:
     return value if isinstance(value, str) else WRONG
 
 
-def _text_or_none(value: object) -> object:
+def _text_or_number(value: object) -> object:
     """Numbers as text: some older runs have them, for example as a group."""
-    if value is None or isinstance(value, str):
-        return value
-    return str(value) if isinstance(value, (int, float)) else WRONG
+    return str(value) if isinstance(value, (int, float)) else _text(value)
 
 
 def _integer(value: object) -> object:
     return value if type(value) is int else WRONG
 
 
-def _integer_or_none(value: object) -> object:
-    return value if value is None or type(value) is int else WRONG
-
-
-def _time_or_none(value: Any) -> object:
-    if value is None:
-        return None
+def _time(value: Any) -> object:
     return value if type(value) in (int, float) and abs(value) < LARGEST else WRONG  # NaN fails too
 
 
@@ -65,50 +62,38 @@ def _object(value: object) -> object:
     return value if isinstance(value, dict) else WRONG
 
 
-def _object_or_none(value: object) -> object:
-    return value if value is None or isinstance(value, dict) else WRONG
-
-
 def _texts(value: object) -> object:
     return [str(text) for text in value] if isinstance(value, list) else WRONG
 
 
-def _texts_or_none(value: object) -> object:
-    return None if value is None else _texts(value)
-
-
 def _counts(value: object) -> object:
-    if not isinstance(value, dict) or any(type(number) is not int for number in value.values()):
-        return WRONG
-    return value
+    is_wrong = not isinstance(value, dict) or any(type(number) is not int for number in value.values())
+    return WRONG if is_wrong else value
 
 
-def _counts_or_none(value: object) -> object:
-    return None if value is None else _counts(value)
+def or_none(read: Reader) -> Reader:
+    """A reader that takes null, too."""
+    return lambda value: None if value is None else read(value)
 
 
-def _anything(value: object) -> object:
-    return value
-
-
-KINDS: dict[str, tuple[Callable[[Any], object], str]] = {
+READERS: dict[str, tuple[Reader, str]] = {
     "str": (_text, "text"),
-    "str | None": (_text_or_none, "text"),
+    "str | None": (or_none(_text_or_number), "text"),
     "int": (_integer, "an integer"),
-    "int | None": (_integer_or_none, "an integer"),
-    "float | None": (_time_or_none, "a time"),
+    "int | None": (or_none(_integer), "an integer"),
+    "float | None": (or_none(_time), "a time"),
     "list[str]": (_texts, "a list"),
-    "list[str] | None": (_texts_or_none, "a list"),
+    "list[str] | None": (or_none(_texts), "a list"),
     "dict[str, int]": (_counts, "an object of integers"),
-    "dict[str, int] | None": (_counts_or_none, "an object of integers"),
+    "dict[str, int] | None": (or_none(_counts), "an object of integers"),
     "dict[str, Any]": (_object, "an object"),
-    "dict[str, Any] | None": (_object_or_none, "an object"),
-    "Any": (_anything, "anything"),
+    "dict[str, Any] | None": (or_none(_object), "an object"),
+    "Any": (lambda value: value, "anything"),
 }
-"""How a field is read, by its annotation: (its value as the annotation says or `WRONG`, what it should have been)."""
+"""How a field is read, by its annotation: (its reader, what its value should be)."""
 
 
-def _ignore(_text: str, _field: str) -> None:
+def ignore(_text: str, _field: str) -> None:
     """Problems that nobody asked for."""
 
 
@@ -123,49 +108,44 @@ class JsonObject:
     __slots__ = ("__dict__", "others")
     if TYPE_CHECKING:
         others: dict[str, Any]
-        _kinds: ClassVar[dict[str, tuple[Callable[[Any], object], str]]]
-        _own: ClassVar[dict[str, Callable[[], object]]]
+        _readers: ClassVar[dict[str, tuple[Reader, str]]]
+        _empty: ClassVar[dict[str, Callable[[], object]]]  # fields of lists and dicts that are never missing
 
     def __init_subclass__(cls) -> None:
-        cls._kinds, cls._own = {}, {}
-        for name, kind in cls.__annotations__.items():
-            cls._kinds[name] = KINDS[kind]
-            if not kind.endswith(" | None") and kind.startswith(("dict", "list")):
-                cls._own[name] = dict if kind.startswith("dict") else list
+        cls._readers = {name: READERS[kind] for name, kind in cls.__annotations__.items()}
+        never_missing = {name: kind for name, kind in cls.__annotations__.items() if not kind.endswith(" | None")}
+        cls._empty = {
+            name: dict if kind.startswith("dict") else list
+            for name, kind in never_missing.items()
+            if kind.startswith(("dict", "list"))
+        }
 
     def __init__(self, **given: Any) -> None:
-        if not given.keys() <= self._kinds.keys():
-            raise TypeError(f"{type(self).__name__} has no field {min(given.keys() - self._kinds.keys())}")
+        self._check(given)
         self.__dict__, self.others = given, {}
-        for name, empty in self._own.items():
-            if name not in given:
-                given[name] = empty()
+        self._complete_empty()
 
     @classmethod
-    def of(cls, content: Mapping[str, object], say: Callable[[str, str], None] = _ignore) -> Self:
+    def of(cls, content: Mapping[str, object], report: Callable[[str, str], None] = ignore) -> Self:
         """The object in a file. A field with a wrong type counts as missing.
 
         Args:
-          say: called with a sentence and the field for each of them.
+          report: called with a sentence and the field for each of them.
         """
-        taken: dict[str, object] = {}
-        others: dict[str, object] = {}
-        kinds = cls._kinds
+        made = cls.__new__(cls)
+        fields, made.others = made.__dict__, {}
+        readers = cls._readers
         for name, value in content.items():
-            if name not in kinds:
-                others[name] = value
+            if name not in readers:
+                made.others[name] = value
                 continue
-            read, kind = kinds[name]
+            read, kind = readers[name]
             found = read(value)
             if found is WRONG:
-                say(f"{name} is not {kind}", name)
+                report(f"{name} is not {kind}", name)
             else:
-                taken[name] = found
-        for name, empty in cls._own.items():
-            if name not in taken:
-                taken[name] = empty()
-        made = cls.__new__(cls)  # `__init__` checks names, which are sound here
-        made.__dict__, made.others = taken, others
+                fields[name] = found
+        made._complete_empty()
         return made
 
     def as_json(self) -> dict[str, Any]:
@@ -174,14 +154,13 @@ class JsonObject:
 
     def set(self, **changed: Any) -> None:
         """Set fields at once: an exception of a signal handler leaves all or none of them."""
-        if not changed.keys() <= self._kinds.keys():
-            raise TypeError(f"{type(self).__name__} has no field {min(changed.keys() - self._kinds.keys())}")
+        self._check(changed)
         self.__dict__.update(changed)
 
     def complete(self, found: Mapping[str, object]) -> None:
         """Add fields that were neither read nor set; unknown ones become `others`."""
         for name, value in found.items():
-            (self.__dict__ if name in self._kinds else self.others).setdefault(name, value)
+            (self.__dict__ if name in self._readers else self.others).setdefault(name, value)
 
     def but(self, **changed: Any) -> Self:
         """The same with other values."""
@@ -198,8 +177,16 @@ class JsonObject:
         for name in fields:
             self.__dict__.pop(name, None)
             self.others.pop(name, None)
-            if name in self._own:
-                self.__dict__[name] = self._own[name]()
+        self._complete_empty()
+
+    def _check(self, given: Mapping[str, object]) -> None:
+        if not given.keys() <= self._readers.keys():
+            raise TypeError(f"{type(self).__name__} has no field {min(given.keys() - self._readers.keys())}")
+
+    def _complete_empty(self) -> None:
+        for name, empty in self._empty.items():
+            if name not in self.__dict__:
+                self.__dict__[name] = empty()
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

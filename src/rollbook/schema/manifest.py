@@ -21,7 +21,7 @@ from io import FileIO
 
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.schema.clocks import may_be_clock
-from rollbook.schema.json_object import EMPTY, KINDS, LARGEST, WRONG, JsonObject
+from rollbook.schema.json_object import EMPTY, LARGEST, READERS, WRONG, JsonObject, ignore, or_none
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.system import files
 from rollbook.system.files import lexists, make_folders
@@ -106,7 +106,7 @@ def _positions(value: object) -> object:
     return WRONG if missed else found
 
 
-KINDS["dict[str, dict[int, int]]"] = (_positions, "numbers of lanes of writers")
+READERS["dict[str, dict[int, int]]"] = (_positions, "numbers of lanes of writers")
 
 
 class Cut(JsonObject):
@@ -138,8 +138,6 @@ class Cut(JsonObject):
 
 def _cut(value: object) -> object:
     """A cut whose positions cannot be read is none; other fields decide nothing."""
-    if value is None:
-        return None
     if not isinstance(value, dict):
         return WRONG
     wrong: list[str] = []
@@ -147,7 +145,7 @@ def _cut(value: object) -> object:
     return WRONG if "writers" in wrong else cut
 
 
-KINDS["Cut | None"] = (_cut, "a cut")
+READERS["Cut | None"] = (or_none(_cut), "a cut")
 
 
 class Attempt(JsonObject):
@@ -181,7 +179,7 @@ class Attempt(JsonObject):
 
     def as_json(self) -> dict[str, Any]:
         """As in run.json."""
-        own = {**self.__dict__, **self.others}
+        own = super().as_json()
         return own if self.cut is None else {**own, "cut": self.cut.as_json()}
 
 
@@ -189,7 +187,7 @@ def _list(value: object) -> object:
     return value if isinstance(value, list) else WRONG
 
 
-KINDS["list[Attempt]"] = (_list, "a list of objects")  # `RunJson.of` reads its entries
+READERS["list[Attempt]"] = (_list, "a list of objects")  # `RunJson.of` reads its entries
 
 
 class RunJson(JsonObject):
@@ -282,27 +280,26 @@ class RunJson(JsonObject):
     problems: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, content: Mapping[str, object], say: Callable[[str, str], None] | None = None) -> Self:
+    def of(cls, content: Mapping[str, object], report: Callable[[str, str], None] = ignore) -> Self:
         """The content of a run.json.
 
         Args:
-          say: called with a sentence and the field for each value of a wrong type, which counts as missing.
+          report: called with a sentence and the field for each value of a wrong type, which counts as missing.
         """
-        tell = say if say is not None else _say_nothing
-        made = super().of(content, tell)
+        made = super().of(content, report)
         impossible = [name for name in made.clocks if not may_be_clock(name)]
         if impossible:
-            tell(f"clocks has {impossible[0]!r}, which cannot be a clock", "clocks")
+            report(f"clocks has {impossible[0]!r}, which cannot be a clock", "clocks")
             made.clocks = [name for name in made.clocks if name not in impossible]
         entries: list[object] = [*made.attempts]
         made.attempts = []
         for entry in entries:
             if isinstance(entry, dict) and type(entry.get("n")) is int:
-                read = Attempt.of(entry, partial(_of_attempt, tell, entry["n"]))
+                read = Attempt.of(entry, partial(_of_attempt, report, entry["n"]))
                 _end_after(read, read.started)
                 made.attempts.append(read)
             else:
-                tell("attempts: an entry is not an object with a number n", "attempts")
+                report("attempts: an entry is not an object with a number n", "attempts")
         _end_after(made, made.created)
         return made
 
@@ -321,12 +318,8 @@ class RunJson(JsonObject):
         return not self.id and self == RunJson()
 
 
-def _say_nothing(_text: str, _field: str) -> None:
-    """Problems that nobody asked for."""
-
-
-def _of_attempt(say: Callable[[str, str], None], number: int, text: str, _field: str) -> None:
-    say(f"attempt {number}: {text}", "attempt")
+def _of_attempt(report: Callable[[str, str], None], number: int, text: str, _field: str) -> None:
+    report(f"attempt {number}: {text}", "attempt")
 
 
 def _end_after(of: RunJson | Attempt, began: float | None) -> None:
@@ -555,12 +548,12 @@ def clean(content: Mapping[str, object]) -> tuple[RunJson, list[Problem]]:
     """The fields of a run.json and their problems, one sentence each."""
     problems: list[Problem] = []
 
-    def say(text: str, kind: str) -> None:
+    def report(text: str, kind: str) -> None:
         from rollbook.schema.problems import Problem  # a sound run.json, and so a training, needs none
 
         problems.append(Problem(text, kind))
 
-    return RunJson.of(content, say), problems
+    return RunJson.of(content, report), problems
 
 
 # -- attempts, and which part of each counts
