@@ -123,17 +123,6 @@ class Messages:
         )
         return self._make_value(tag=tag, image=picture)
 
-    def audio(self, tag: str, data: bytes, rate: float, frames: int) -> Summary.Value:
-        """A sound of one channel: `data` is a WAV file of `frames` samples, `rate` of them a second."""
-        sound = self.summaries.Summary.Audio(
-            sample_rate=rate,
-            num_channels=1,
-            length_frames=frames,
-            encoded_audio_string=data,
-            content_type="audio/wav",
-        )
-        return self._make_value(tag=tag, audio=sound)
-
     def histogram(self, tag: str, histogram: Histogram) -> Summary.Value:
         """A distribution with edges and counts."""
         return self.buckets(

@@ -8,7 +8,6 @@
 
 Needs neither torch nor tensorboardX. If the program has loaded one of their writers, that writer writes the event
 files. For programs and libraries that cannot be changed, `install()` replaces the SummaryWriter that they import.
-`FileWriter` and `RecordWriter` write files of custom messages, for programs that import them from the same module.
 """
 
 from __future__ import annotations
@@ -17,19 +16,15 @@ from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.adapters.tensorboard.events import FileWriter
     from rollbook.adapters.tensorboard.patching import install, uninstall
-    from rollbook.adapters.tensorboard.record_writer import RecordWriter
     from rollbook.adapters.tensorboard.writer import SummaryWriter
 
-__all__ = ["FileWriter", "RecordWriter", "SummaryWriter", "install", "uninstall"]
+__all__ = ["SummaryWriter", "install", "uninstall"]
 
 __getattr__, __dir__ = attach(
     __name__,
     {
-        f"{__name__}.events": ("FileWriter",),
         f"{__name__}.patching": ("install", "uninstall"),
-        f"{__name__}.record_writer": ("RecordWriter",),
         f"{__name__}.writer": ("SummaryWriter",),
     },
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import sys
 import time
 
 from rollbook.adapters._pixels import as_frames, as_picture, as_rgb
@@ -32,32 +33,24 @@ _WHY = "writing event files"
 
 
 class FileWriter:
-    """Writes finished messages to one event file, like the class of this name in torch and tensorboardX.
+    """An event file of tensorboard's EventFileWriter, with the methods of torch's `FileWriter` that programs use.
+
+    They are reached as `writer.file_writer` and `writer._get_file_writer()`, for summaries made elsewhere.
 
     Args:
-      log_dir, logdir: its folder, created if missing (torch's and tensorboardX's name). Default: the working folder.
+      folder: its folder, created if missing.
       max_queue, flush_secs: how many events may wait in memory, and for how long.
       filename_suffix: appended to the file's name.
     """
 
-    def __init__(
-        self,
-        log_dir: str | os.PathLike[str] | None = None,
-        max_queue: int = 10,
-        flush_secs: float = 120,
-        filename_suffix: str = "",
-        *,
-        logdir: str | os.PathLike[str] | None = None,
-    ) -> None:
-        folder = os.fspath(log_dir if log_dir is not None else logdir or ".")
+    def __init__(self, folder: str, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
         make: Any = need("tensorboard.summary.writer.event_file_writer", extra="tensorboard", why=_WHY).EventFileWriter
-        self._arguments = (folder, max_queue, flush_secs, filename_suffix)
-        self._make, self.event_writer = make, make(*self._arguments)
         self._event = need("tensorboard.compat.proto.event_pb2", extra="tensorboard", why=_WHY).Event
+        self._folder, self.event_writer = folder, make(folder, max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
         """The folder."""
-        return self._arguments[0]
+        return self._folder
 
     def add_event(self, event: Event, step: Any = None, walltime: float | None = None) -> None:
         """Append an event with the current time (or `walltime`) and, if given, a step.
@@ -82,28 +75,6 @@ class FileWriter:
         """
         self.add_event(self._event(summary=summary), global_step, walltime)
 
-    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
-        """Append a graph and its statistics, as the pair that torch's `graph()` makes.
-
-        Args:
-          graph_profile: (graph, statistics).
-          walltime: Unix seconds. None: now.
-        """
-        graph, statistics = graph_profile
-        self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
-        events = need("tensorboard.compat.proto.event_pb2", extra="tensorboard", why=_WHY)
-        tagged = events.TaggedRunMetadata(tag="step1", run_metadata=statistics.SerializeToString())
-        self.add_event(self._event(tagged_run_metadata=tagged), None, walltime)
-
-    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
-        """Append a graph without statistics.
-
-        Args:
-          graph: a message `GraphDef`.
-          walltime: Unix seconds. None: now.
-        """
-        self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
-
     def flush(self) -> None:
         """Write everything to the file."""
         self.event_writer.flush()
@@ -111,10 +82,6 @@ class FileWriter:
     def close(self) -> None:
         """Flush and close."""
         self.event_writer.close()
-
-    def reopen(self) -> None:
-        """Start another file in the folder."""
-        self.event_writer = self._make(*self._arguments)
 
 
 RARE = (
@@ -124,6 +91,7 @@ RARE = (
     "add_custom_scalars_multilinechart",
     "add_embedding",
     "add_graph",
+    "add_image_with_boxes",
     "add_mesh",
     "add_onnx_graph",
     "add_pr_curve",
@@ -137,7 +105,7 @@ def _torch_writer(own: EventWriter, verb: str) -> Any:
     """torch's SummaryWriter, made without files of its own: it writes to those of `own`."""
     why = f"{verb}() of event files that rollbook writes (or use events='tensorboardX')"
     need(PACKAGES["torch"], extra="tensorboard", why=why, also="torch")
-    theirs = original("torch")
+    theirs, file = original("torch"), sys.modules[f"{PACKAGES['torch']}.writer"].FileWriter
 
     class OverOwnFiles(theirs):  # type: ignore[misc,valid-type]
         log_dir = own.log_dir
@@ -145,8 +113,10 @@ def _torch_writer(own: EventWriter, verb: str) -> Any:
         def __init__(self) -> None:
             """Nothing is opened."""
 
-        def _get_file_writer(self) -> FileWriter:
-            return own._get_file_writer()
+        def _get_file_writer(self) -> Any:
+            made = file.__new__(file)
+            made.event_writer = own._get_file_writer().event_writer
+            return made
 
     return OverOwnFiles()
 
@@ -300,21 +270,6 @@ class EventWriter:
         """Log a batch of images, as a grid."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
-    def add_image_with_boxes(
-        self,
-        tag: str,
-        img_tensor: object,
-        box_tensor: object,
-        global_step: object = None,
-        walltime: float | None = None,
-        rescale: float = 1,
-        dataformats: str = "CHW",
-        labels: Sequence[str] | str | None = None,
-    ) -> None:
-        """Log an image with red boxes, [n, 4]: left, top, right, bottom."""
-        picture = plugins.boxed(as_rgb(as_picture(img_tensor, dataformats)), box_tensor, labels)
-        self._picture(tag, [picture], global_step, walltime, rescale=rescale)
-
     def add_figure(
         self, tag: str, figure: object, global_step: object = None, close: bool = True, walltime: float | None = None
     ) -> None:
@@ -415,13 +370,10 @@ class EventWriter:
         step: object,
         walltime: float | None,
         fps: float = 4,
-        rescale: float = 1,
     ) -> None:
         pil = need("PIL.Image", extra="tensorboard", why=_WHY)
         pictures = [pil.fromarray(frame) for frame in frames]
         height, width, channels = frames[0].shape
-        if rescale != 1:
-            pictures = [each.resize((int(width * rescale), int(height * rescale)), pil.LANCZOS) for each in pictures]
         data = io.BytesIO()
         if len(pictures) > 1:
             pause = max(20, math.floor(1000 / fps)) if fps > 0 else 250

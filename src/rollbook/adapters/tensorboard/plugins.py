@@ -1,4 +1,4 @@
-"""Hyper-parameters as TensorBoard's HPARAMS page reads them, and images with boxes."""
+"""Hyper-parameters as TensorBoard's HPARAMS page reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tensorboard.compat.proto.summary_pb2 import Summary
 
     from rollbook.sinks.event_files import Messages
-    from rollbook.values.array_types import NDArray
 
 _WHY = "writing event files"
 _ENDED_WELL = 1
@@ -73,28 +72,3 @@ def hparams(
         )
         for tag, part in parts.items()
     ]
-
-
-def boxed(picture_HWC: NDArray, boxes: object, labels: Sequence[str] | str | None = None) -> NDArray:
-    """An image with red boxes drawn on it.
-
-    Args:
-      picture_HWC: [height, width, 3] uint8.
-      boxes: [n, 4]: left, top, right, bottom, in pixels.
-      labels: a text for each box, written at its lower left; ignored if their number differs.
-    """
-    import numpy as np
-
-    image = need("PIL.Image", extra="tensorboard", why="add_image_with_boxes()")
-    draw = need("PIL.ImageDraw", extra="tensorboard", why="add_image_with_boxes()")
-    corners = host_array(boxes).reshape(-1, 4)
-    texts = [labels] if isinstance(labels, str) else list(labels or ())
-    canvas = image.fromarray(picture_HWC)
-    pen = draw.Draw(canvas)
-    for number, (left, top, right, bottom) in enumerate(corners.tolist()):
-        pen.line([(left, top), (left, bottom), (right, bottom), (right, top), (left, top)], fill="red", width=2)
-        if len(texts) == len(corners):
-            box = pen.textbbox((left, bottom), texts[number], anchor="lb")
-            pen.rectangle(box, fill="red")
-            pen.text((left, bottom), texts[number], fill="black", anchor="lb")
-    return np.asarray(canvas)

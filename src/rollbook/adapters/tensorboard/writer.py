@@ -379,51 +379,6 @@ class SummaryWriter:
         self._image("add_images", tag, img_tensor, global_step, walltime, dataformats)
 
     @_counted
-    def add_image_with_boxes(
-        self,
-        tag: str,
-        img_tensor: Any,
-        box_tensor: object,
-        global_step: object = None,
-        walltime: float | None = None,
-        rescale: Any = 1,
-        dataformats: str = "CHW",
-        labels: Sequence[str] | str | None = None,
-    ) -> None:
-        """Log an image with red boxes.
-
-        tensorboardX has no `rescale` in the sixth position: a text there is the order of axes, and labels come next.
-
-        Args:
-          tag: the native key.
-          img_tensor: uint8, or floats in [0, 1].
-          box_tensor: [n, 4], pixels: left, top, right, bottom.
-          global_step, walltime: as in `add_histogram`.
-          rescale: factor of the picture's size in the event files; the book keeps the image's own size.
-          dataformats: the order of the image's axes: CHW, HWC or HW.
-          labels: a text for each box. None: no texts.
-        """
-        if isinstance(rescale, str):
-            labels = labels if dataformats == "CHW" else dataformats
-            rescale, dataformats = 1, rescale
-        global_step, walltime = self._step_and_time(global_step, walltime)
-
-        def keep(book: Scope) -> None:
-            from rollbook.adapters._pixels import as_picture, as_rgb
-            from rollbook.adapters.tensorboard.plugins import boxed
-
-            picture = boxed(as_rgb(as_picture(img_tensor, dataformats)), box_tensor, labels)
-            book.log_image(tag, picture, **self._at(global_step))
-
-        self._keep("add_image_with_boxes", keep, global_step)
-        more = {"labels": labels} if labels is not None else {}
-        if rescale != 1:
-            more["rescale"] = rescale
-        self._pass_on(
-            "add_image_with_boxes", tag, img_tensor, box_tensor, global_step, walltime, dataformats=dataformats, **more
-        )
-
-    @_counted
     def add_figure(
         self,
         tag: str,
@@ -528,22 +483,6 @@ class SummaryWriter:
         }
         given = {key: value for key, value in options.items() if value is not None}
         self._pass_on("add_hparams", hparam_dict, metric_dict, **given)
-
-    def add_onnx_graph(self, prototxt: object = None, *, onnx_model_file: object = None) -> None:
-        """Log the graph of an ONNX file, to the event files only.
-
-        Args:
-          prototxt, onnx_model_file: the file, in torch's and tensorboardX's word.
-        """
-        self._only_file("add_onnx_graph", onnx_model_file if prototxt is None else prototxt)
-
-    def add_openvino_graph(self, xmlname: object) -> None:
-        """Log the graph of an OpenVINO file, to the event files only.
-
-        Args:
-          xmlname: the file.
-        """
-        self._only_file("add_openvino_graph", xmlname)
 
     @contextmanager
     def use_metadata(self, *, global_step: object = None, walltime: float | None = None) -> Iterator[Self]:
@@ -897,9 +836,11 @@ class SummaryWriter:
             go_on_at(self.run, self._clock or "step", max(-1, int(self.purge_step) - 1))  # the step itself goes, too
 
 
-for _name in RARE:
-    if _name not in vars(SummaryWriter):
-        setattr(SummaryWriter, _name, file_verb(_name))
+LEFT_TO_LIBRARIES = (*RARE, "add_openvino_graph")
+"""Methods that torch's or tensorboardX's own writer has to have; the last one only tensorboardX's has."""
+
+for _name in LEFT_TO_LIBRARIES:
+    setattr(SummaryWriter, _name, file_verb(_name))
 
 
 def _whole(step: object) -> object:
