@@ -36,6 +36,27 @@ class Logger(abc.ABC):
         """Write held records and close. Nothing is written afterwards."""
 
 
+class Wrapper(Logger):
+    """A logger that wraps another one.
+
+    Args:
+      to: the wrapped logger.
+    """
+
+    def __init__(self, to: Logger) -> None:
+        self._to = to
+
+    def flush(self) -> None:
+        """Pass on held records, here and in the wrapped loggers."""
+        inner = getattr(self._to, "flush", None)
+        if inner is not None:
+            inner()
+
+    def close(self) -> None:
+        """Pass on held records, then close the wrapped logger."""
+        self._to.close()
+
+
 class NoOpLogger(Logger):
     """Does nothing."""
 

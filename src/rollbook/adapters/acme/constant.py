@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.adapters.acme.base import Logger, LoggingData, Wrapper
 from rollbook.system.bill import Bill
 
 
-class ConstantLogger(Logger):
+class ConstantLogger(Wrapper):
     """Adds fixed values to each record. If the record has the same key, its own value is used (reported once).
 
     Args:
@@ -15,7 +15,8 @@ class ConstantLogger(Logger):
     """
 
     def __init__(self, constant_data: LoggingData, to: Logger) -> None:
-        self._constant_data, self._to = dict(constant_data), to
+        super().__init__(to)
+        self._constant_data = dict(constant_data)
         self._bill = Bill(who="ConstantLogger")
 
     def write(self, data: LoggingData) -> None:
@@ -27,7 +28,3 @@ class ConstantLogger(Logger):
         for key in self._constant_data.keys() & data.keys():
             self._bill.report(key, f"the record has a key {key!r} of its own; the constant of that name gives way")
         self._to.write({**self._constant_data, **data})
-
-    def close(self) -> None:
-        """Close the wrapped logger."""
-        self._to.close()

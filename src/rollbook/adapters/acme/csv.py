@@ -80,25 +80,16 @@ class CSVLogger(Logger):
         return self._table.name
 
 
-class _OwnFile:
+class _OwnFile(GrowingTable):
     """A file of this adapter: its header may grow."""
-
-    def __init__(self, path: Path) -> None:
-        self._table = GrowingTable(path)
 
     @property
     def name(self) -> str:
-        return self._table.path
+        return self.path
 
     def append(self, data: LoggingData) -> None:
         if data:
-            self._table.write({str(key): data[key] for key in sorted(data, key=str)})
-
-    def flush(self) -> None:
-        self._table.flush()
-
-    def close(self) -> None:
-        self._table.close()
+            self.write({str(key): data[key] for key in sorted(data, key=str)})
 
 
 class _CallersFile:

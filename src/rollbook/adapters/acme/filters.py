@@ -12,31 +12,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from rollbook.adapters.acme._throttle import Throttle
-from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.adapters.acme.base import Logger, LoggingData, Wrapper
 from rollbook.adapters.acme.statistics import RunningAverages, add_all
 from rollbook.errors import BadInput
 from rollbook.sinks.filters.keys import pattern
 from rollbook.values.describe import Pile
 
 
-class _Filter(Logger):
-    """A logger that wraps another one."""
-
-    def __init__(self, to: Logger) -> None:
-        self._to = to
-
-    def flush(self) -> None:
-        """Pass on held records, here and in the wrapped loggers."""
-        inner = getattr(self._to, "flush", None)
-        if inner is not None:
-            inner()
-
-    def close(self) -> None:
-        """Pass on held records, then close the wrapped logger."""
-        self._to.close()
-
-
-class NoneFilter(_Filter):
+class NoneFilter(Wrapper):
     """Drops values that are None. NaN is kept, and nested values are not searched.
 
     Args:
@@ -52,7 +35,7 @@ class NoneFilter(_Filter):
         self._to.write({key: value for key, value in values.items() if value is not None})
 
 
-class TimeFilter(_Filter):
+class TimeFilter(Wrapper):
     """Passes one record every `time_delta` seconds.
 
     The first record passes. A record that is not due is held in place of the previous one; the last is passed on at
@@ -92,7 +75,7 @@ class TimeFilter(_Filter):
             self._to.close()
 
 
-class KeyFilter(_Filter):
+class KeyFilter(Wrapper):
     """Keeps some keys, or drops some.
 
     Args:
@@ -125,7 +108,7 @@ class KeyFilter(_Filter):
         self._to.write(data)
 
 
-class GatedFilter(_Filter):
+class GatedFilter(Wrapper):
     """Passes some records on, by their number.
 
     Args:
@@ -184,7 +167,7 @@ class GatedFilter(_Filter):
         return cls(to, lambda call: call % interval == 0)
 
 
-class SmoothingFilter(_Filter):
+class SmoothingFilter(Wrapper):
     """Adds `<key>_smoothed_<coeff>`, a running average, to records, after their own values.
 
     average = c * average + (1 - c) * value. c begins at 0 and moves towards the coefficient by a tenth of the distance
@@ -218,7 +201,7 @@ class SmoothingFilter(_Filter):
         self._to.write(smoothed)
 
 
-class AggregateFilter(_Filter):
+class AggregateFilter(Wrapper):
     """Collects records until `dump()`, and then writes one with statistics of the matching keys.
 
     A matching key gives `<key>_mean`, `_std` (of the population), `_median`, `_max` and `_min` over all elements of all

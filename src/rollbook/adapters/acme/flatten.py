@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.adapters.acme.base import Logger, LoggingData, Wrapper
 from rollbook.system.bill import Bill
 from rollbook.values import flatten
 
 
-class FlattenDictLogger(Logger):
+class FlattenDictLogger(Wrapper):
     """Prefixes keys with `<label>/` and joins the names of nested dicts with "/".
 
     Args:
@@ -19,7 +19,8 @@ class FlattenDictLogger(Logger):
     """
 
     def __init__(self, logger: Logger, label: str = "Logs", raw_keys: Sequence[str] = ()) -> None:
-        self._logger, self._label, self._raw_keys = logger, label, frozenset(raw_keys)
+        super().__init__(logger)
+        self._label, self._raw_keys = label, frozenset(raw_keys)
         self._bill = Bill(who="FlattenDictLogger")
 
     def write(self, values: LoggingData) -> None:
@@ -34,8 +35,4 @@ class FlattenDictLogger(Logger):
             if key in flat:
                 self._bill.report(key, f"two values of one record come to the name {key!r}; the later one counts")
             flat[key] = value
-        self._logger.write(flat)
-
-    def close(self) -> None:
-        """Close the wrapped logger."""
-        self._logger.close()
+        self._to.write(flat)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from rollbook.adapters.acme.base import Logger, LoggingData
+from rollbook.adapters.acme.base import Logger, LoggingData, Wrapper
 from rollbook.system.bill import Bill
 
 
-class TimestampLogger(Logger):
+class TimestampLogger(Wrapper):
     """Adds the unix time in seconds to each record. It replaces the record's own value of that key (reported once).
 
     Args:
@@ -19,7 +19,8 @@ class TimestampLogger(Logger):
     """
 
     def __init__(self, logger: Logger, timestamp_key: str, *, clock: Callable[[], float] = time.time) -> None:
-        self._logger, self._key, self._clock = logger, timestamp_key, clock
+        super().__init__(logger)
+        self._key, self._clock = timestamp_key, clock
         self._bill = Bill(who="TimestampLogger")
 
     def write(self, data: LoggingData) -> None:
@@ -30,8 +31,4 @@ class TimestampLogger(Logger):
         """
         if self._key in data:
             self._bill.report(self._key, f"the record has a value {self._key!r} of its own; the time takes its place")
-        self._logger.write({**data, self._key: self._clock()})
-
-    def close(self) -> None:
-        """Close the wrapped logger."""
-        self._logger.close()
+        self._to.write({**data, self._key: self._clock()})
