@@ -119,3 +119,23 @@ def test_a_tag_in_the_table_leaves_only_the_runs_that_have_it(page: Any, serve: 
     page.tab.locator(".grid-body .only", has_text="it's paper").first.click()
     page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .name').length === 2")
     assert page.errors == []
+
+
+def test_words_that_only_a_setting_has_lead_to_its_condition(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs?g=none").settled()
+    page.tab.get_by_label("Filter runs").fill("3e-4")
+    page.tab.get_by_role("button", name="Runs with lr = 0.0003").click()
+    page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .name').length === 3")
+    assert page.tab.get_by_label("Filter runs").input_value() == "config.lr = 0.0003"
+    assert page.errors == []
+
+
+def test_enter_picks_the_first_that_was_found_in_a_menu(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs?g=none").settled()
+    page.tab.locator("#pick-columns").click()
+    page.tab.get_by_label("Find a column").fill("width")
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_selector("[data-column='config.net.width']")
+    page.tab.keyboard.press("Escape")
+    assert page.tab.evaluate("() => document.querySelector(':popover-open')") is None
+    assert page.errors == []

@@ -159,10 +159,9 @@ def test_a_filter_that_names_an_unknown_field_says_which_one_may_be_meant(client
 def test_words_that_only_a_setting_has_are_answered_with_its_condition(client: TestClient, words: str) -> None:
     answer = table(client, search=words)
     assert answer["matched"] == 0
-    said = "Words are looked for in names, tags and notes. As a setting: config.lr = 0.0003 (3 runs)."
-    assert answer["did_you_mean"] == said
+    assert answer["conditions"] == ["config.lr = 0.0003"]
     assert table(client, filter="config.lr = 0.0003")["matched"] == 3
-    assert table(client, search="nobody has this")["did_you_mean"] is None
+    assert table(client, search="nobody has this")["conditions"] == []
 
 
 def test_rows_are_sorted_by_a_metric_and_those_without_it_stay_last(client: TestClient) -> None:

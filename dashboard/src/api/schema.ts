@@ -1257,6 +1257,7 @@ export interface RunsAnswer {
   version: string;
   pending: number;
   did_you_mean?: string | null;
+  conditions?: string[];
   unreadable?: string[];
   unreadable_total?: number;
   drawn?: Drawn | null;

@@ -48,6 +48,10 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
       panel.current?.hidePopover();
       return;
     }
+    if (event.key === "Enter" && (event.target as HTMLElement).matches("input[type=search]:not(form *)")) {
+      panel.current?.querySelector<HTMLElement>(".choice")?.click(); // the first that was found
+      return;
+    }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const items = [...(panel.current?.querySelectorAll<HTMLElement>("button, a, input") ?? [])];
     const next =

@@ -39,7 +39,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
       </p>
       {without.length > 0 && (
         <p class="why">
-          No score yet:{" "}
+          No score{without.some(({ missing }) => missing.every(({ why }) => why !== "did not finish")) && " yet"}:{" "}
           {without.map((group, i) => (
             <span key={group.name}>
               {i > 0 && "; "}

@@ -81,7 +81,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
                 )}
               </span>
               <span class="rowvalue">
-                {Number.isFinite(num(group.centre)) ? <b>{said(group.centre)}</b> : "no score yet"}
+                {Number.isFinite(num(group.centre)) ? <b>{said(group.centre)}</b> : "no score"}
                 {has && (
                   <span class="soft">
                     {" "}

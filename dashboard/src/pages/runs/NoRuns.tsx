@@ -5,6 +5,7 @@ import { Empty } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
 import { hello } from "../../state/here.ts";
 import { table } from "./table.ts";
+import { short } from "./view.ts";
 
 export function NoRuns() {
   const answer = table.answer.value;
@@ -12,6 +13,11 @@ export function NoRuns() {
     return (
       <Empty title={`No run of ${count(answer.runs)} fits`}>
         {answer.did_you_mean !== null && <p>{answer.did_you_mean}</p>}
+        {(answer.conditions ?? []).map((f) => (
+          <button key={f} class="btn" type="button" onClick={() => say({ f, q: "" })}>
+            Runs with {short(f)}
+          </button>
+        ))}
         <button class="btn" type="button" onClick={() => say({ f: "", q: "" })}>
           Clear filter <kbd>Esc</kbd>
         </button>

@@ -62,7 +62,7 @@ export function chosen(): string[] {
     .filter(
       (column) => column.varies && column.distinct > 1 && column.runs >= most * 0.4 && !/seed$/.test(column.column),
     )
-    .sort((a, b) => b.runs - a.runs || a.column.length - b.column.length);
+    .sort((a, b) => b.runs - a.runs || b.distinct - a.distinct || a.column.length - b.column.length);
   const metric =
     heroKey.value === "" ? [] : ["spark", RETURNS.includes(heroKey.value) ? "return" : `last:${heroKey.value}`];
   if (tight.value) return ["status", ...metric];

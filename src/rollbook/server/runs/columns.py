@@ -314,8 +314,8 @@ def field_hint(rows: list[RunRow], text: str) -> str | None:
     return None
 
 
-def setting_hint(rows: list[RunRow], text: str) -> str | None:
-    """If no run has the words of a search: the settings that have them as their value, as conditions."""
+def settings_called(rows: list[RunRow], text: str) -> list[str]:
+    """The settings that have some words as their value, as conditions; those of the most runs first, three at most."""
     wanted = text.strip().casefold()
     number = _number(wanted)
     found = Counter(
@@ -325,10 +325,7 @@ def setting_hint(rows: list[RunRow], text: str) -> str | None:
         if isinstance(value, (str, int, float))
         and (str(value).casefold() == wanted or (type(value) is not bool and value == number))
     )
-    if not found:
-        return None
-    said = " or ".join(f"{condition} ({amount(runs, 'run')})" for condition, runs in found.most_common(3))
-    return f"Words are looked for in names, tags and notes. As a setting: {said}."
+    return [condition for condition, _ in found.most_common(3)]
 
 
 def _quoted(text: str) -> str:

@@ -29,7 +29,7 @@ from rollbook.server.runs.columns import (
     metrics_in,
     progress_of,
     searched,
-    setting_hint,
+    settings_called,
     some_of,
     value_of,
 )
@@ -139,7 +139,8 @@ class RunsAnswer(Answer, kw_only=True):
       rows_total: flat rows with this choice of groups.
       version: changes when any of this may have changed.
       pending: metric cells that are still being read.
-      did_you_mean: where a filter names a field that no run has, or the words of a search are the value of a setting.
+      did_you_mean: where a filter names a field that no run has.
+      conditions: where no run has the words of a search, and some have them as the value of a setting: those.
       unreadable: why folders with a run.json are not among the runs, 20 at most; unreadable_total: how many there are.
       drawn: the keys and tables of the runs that are drawn; None if it was not asked for, or would delay the table.
     """
@@ -154,6 +155,7 @@ class RunsAnswer(Answer, kw_only=True):
     version: str
     pending: int
     did_you_mean: str | None = None
+    conditions: list[str] = []
     unreadable: list[str] = []
     unreadable_total: int = 0
     drawn: Drawn | None = None
@@ -365,6 +367,7 @@ def table_of_runs(context: ServerContext, ask: RunsAsk) -> RunsAnswer:
         version=f"{context.identity}.{shot.version}.{context.facts.version}",
         pending=pending,
         did_you_mean=flattened.hint,
+        conditions=[] if flattened.matched or not ask.search else settings_called([*shot.rows.values()], ask.search),
         unreadable=[plain(why) for why in shot.unreadable[:20]],
         unreadable_total=len(shot.unreadable),
         drawn=_drawn(context, shot, flattened, ask),
@@ -466,16 +469,12 @@ def _flatten(shot: Snapshot, ask: RunsAsk, context: ServerContext) -> _Flat:
 def fitting(
     context: ServerContext, rows: list[RunRow], condition: str | None, search: str | None
 ) -> tuple[list[RunRow], str | None]:
-    """The runs that match a filter and a search; and a suggestion if the filter names an unknown field, or if no run
-    has the words, and some have them as the value of a setting."""
+    """The runs that match a filter and a search; and a suggestion if the filter names an unknown field."""
     hint = None
     if condition and condition.strip():
         hint = field_hint(rows, condition)
         rows = filtered(rows, condition, context.facts.known, context.limits) if hint is None else []
-    if not search:
-        return rows, hint
-    found = searched(rows, search)
-    return found, hint if found or hint else setting_hint(rows, search)
+    return searched(rows, search) if search else rows, hint
 
 
 def _order(ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> list[tuple[str, bool]]:
