@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import datetime
 import enum
 import json
 import math
@@ -115,3 +116,20 @@ def test_a_number_is_a_number_whoever_made_it(begin: Begin, make: Callable[[floa
     run = begin()
     run.log({"value": make(3)})
     assert _column(run.book, "value") == [3]
+
+
+def test_a_duration_is_its_seconds_and_a_moment_and_a_path_are_texts(begin: Begin) -> None:
+    """`{"elapsed": datetime.now() - start, "checkpoint": Path(…)}` in a row costs none of its values."""
+    run = begin()
+    moment = datetime.datetime(2026, 11, 29, 12, 30)
+    row = {"elapsed": datetime.timedelta(minutes=1.5), "moment": moment, "file": Path("out/model.pt"), "loss": 1.0}
+    for step in range(10):
+        run.log(row, env_step=step)
+    table = run.book.metrics(["elapsed", "loss"])
+    assert (table["elapsed"].to_pylist(), table["loss"].to_pylist()) == ([90.0] * 10, [1.0] * 10)
+    texts = run.book.text()
+    assert set(zip(texts["key"].to_pylist(), texts["text"].to_pylist(), strict=True)) == {
+        ("moment", str(moment)),
+        ("file", str(Path("out/model.pt"))),
+    }
+    assert not run.bill()["drops"]

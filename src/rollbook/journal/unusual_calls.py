@@ -289,6 +289,10 @@ class UnusualCalls:
             parts.kinds[key] = value
         elif hasattr(type(value), "__members__") and hasattr(value, "value"):  # a member of an enum
             self._sort_odd(parts, key, value.value)
+        elif hasattr(value, "total_seconds"):  # a timedelta
+            parts.numbers[key] = float(value.total_seconds())
+        elif hasattr(value, "isoformat") or hasattr(value, "__fspath__"):  # a moment, a path
+            parts.texts[key] = str(value)
         else:
             self._refuse(key, value)
 
