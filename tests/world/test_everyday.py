@@ -6,6 +6,7 @@ import enum
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,17 @@ def test_lists_of_several_numbers_stay_lists_when_there_is_one(begin: Begin) -> 
         rollout.turn("assistant", "a", tokens=[17], logprobs=[-0.5])
         rollout.turn("assistant", "b c", tokens=[17, 3], logprobs=[-1.0, -2.0])
     assert run.book.table("tokens")["sampler_logprobs"].to_pylist() == [[-0.5], [-1.0, -2.0]]
+
+
+def test_a_table_for_each_iteration_is_kept_and_the_program_is_told_what_it_costs(begin: Begin) -> None:
+    run = begin()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for step in range(50):
+            run.record(f"answers_{step}", {"text": "a"}, env_step=step)
+    assert ["one table 'answers'" in str(each.message) for each in told] == [True]
+    assert run.book.table("answers_49")["text"].to_pylist() == ["a"]
+    assert (run.bill()["drops"], run.bill()["remarks"]) == ({}, {"numbered_tables": 1})
 
 
 def test_tables_that_a_program_recorded_itself_are_shown_and_of_many_the_first(begin: Begin, root: Path) -> None:

@@ -50,6 +50,7 @@ class Parts:
       final: whether the last mark is written.
       console: keeps what this process prints.
       provenance: where the code comes from; {} until it is known.
+      numbered: name of a table without its number -> the first names of tables that differ by it.
       begun_in: the id of the exception that was handled when the run was opened; that of None for none.
       followed_at: how many rows it had when another run of its kind was opened after it; None before that.
       above: the environment variables that named the parent's run before this run replaced them; {} if there were none.
@@ -77,6 +78,7 @@ class Parts:
         "media",
         "must",
         "native_config",
+        "numbered",
         "opener",
         "pid",
         "provenance",
@@ -92,6 +94,7 @@ class Parts:
         self.pid = os.getpid()
         self.begun_in = id(sys.exc_info()[1])
         self.followed_at: int | None = None
+        self.numbered: dict[str, set[str]] = {}
         self.above: dict[str, str] = {}
         self.alert_calls: AlertCalls | None = None
         self.closed: set[str] | None = None

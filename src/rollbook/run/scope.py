@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rollbook.run.open_run import OpenRun
 
 _ROWS_PER_FRAME = 65_536
+_MOST_NUMBERED = 20
 
 
 class Scope:
@@ -147,6 +148,8 @@ class Scope:
           The frame's sequence number; 0 if it was refused (counted).
         """
         with handled_by(self.run._writer.failed, "record"):
+            if table[-1:].isdecimal():
+                self._note_numbered(table)
             if type(columns) is not dict:
                 columns, n = _as_columns(table, columns, n)
                 if not n:
@@ -172,6 +175,20 @@ class Scope:
                 return receipt.seq
             return self.run._write_aside(payload) if table == "text" else self.run._writer.frame(payload)
         return 0
+
+    def _note_numbered(self, table: str) -> None:
+        """Report once that a program makes a table of each round: each is a folder, and is sealed on its own."""
+        stem = table.rstrip("0123456789")
+        names = self.run._parts.numbered.setdefault(stem, set())
+        if len(names) < _MOST_NUMBERED and table not in names:
+            names.add(table)
+            if len(names) == _MOST_NUMBERED:
+                self.run._writer.bill.remark(
+                    "numbered_tables",
+                    f"record({table!r}, …): {_MOST_NUMBERED} tables are called {stem!r} with a number. Each is kept, "
+                    f"and costs as much at the end as one with all rows. Record one table {stem.rstrip('_-.')!r}, with "
+                    "the number as a clock or a column",
+                )
 
     def _columns(self, table: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
         """The columns that can be stored: those that have n values."""
