@@ -141,6 +141,19 @@ def test_an_id_that_is_passed_as_resume_is_answered_with_the_call_that_resumes(b
         begin("ppo", resume="k3f9x2ab")
 
 
+@pytest.mark.parametrize("argument", ["resume", "run_id"])
+def test_a_folder_that_is_passed_as_resume_is_answered_with_the_call_that_resumes(begin: Begin, argument: str) -> None:
+    former = begin("ppo", run_id="the-second-one")
+    former.finish()
+    given = {"resume": "must", argument: str(former.folder)}
+    with pytest.raises(rollbook.errors.BadInput) as raised:
+        begin("ppo", **given)
+    root = former.folder.parent.parent
+    assert f"init('world', run_id='the-second-one', resume='must', dir={str(root)!r})" in str(raised.value)
+    again = begin("ppo", run_id="the-second-one", resume="must", dir=root)
+    assert (again.id, again.attempt) == (former.id, 2)
+
+
 def test_a_wandb_program_that_goes_on_finds_in_its_summary_where_it_was(root: Path) -> None:
     """CleanRL: `starting_update = wandb.run.summary.get("charts/update") + 1`, which a SummaryWriter had logged."""
     import rollbook.wandb as wandb

@@ -62,6 +62,9 @@ def check_resume(resume: object) -> str:
     if resume is None or isinstance(resume, bool):
         return "allow" if resume else "never"
     choices = ("never", "allow", "must", "takeover")
+    if isinstance(resume, os.PathLike) or (isinstance(resume, str) and os.sep in resume):
+        given = f"resume={str(resume)!r:.200} is not one of the choices: {', '.join(choices)}."
+        raise UnknownOption(given, _by_id(resume))
     if isinstance(resume, str) and resume not in choices and not resume.isalpha():  # ids have figures, the words none
         raise UnknownOption(
             f"resume={resume!r:.80} is not one of the choices: {', '.join(choices)}.",
@@ -69,6 +72,16 @@ def check_resume(resume: object) -> str:
         )
     check_option("resume", resume, choices)
     return str(resume)
+
+
+def _by_id(folder: Any) -> str:
+    """How the run in a folder is continued."""
+    from rollbook.schema import manifest
+
+    path = os.path.abspath(folder)
+    root, project = os.path.split(os.path.dirname(path))
+    identity = manifest.look(path).id or "the end of the folder's name"
+    return f"A run is continued by its id: init({project!r}, run_id={identity!r}, resume='must', dir={root!r})"
 
 
 def check_name(what: str, name: object) -> str:
@@ -94,6 +107,8 @@ def check_name(what: str, name: object) -> str:
         fault = "Windows knows it as a device"
     elif len(name.encode()) > 120:
         fault = "it is longer than 120 bytes"
+    if fault and what == "run_id" and isinstance(name, str) and os.path.isdir(name):
+        raise InvalidName(f"init(run_id={name!r:.200}): this is a folder. {_by_id(name)}")
     if fault:
         raise InvalidName(
             f"init({what}={name!r:.200}) cannot be used as a folder's name: {fault}. Use letters, digits, - _ . and "

@@ -135,7 +135,7 @@ class Console:
 
     Args:
       run_folder: the run's folder.
-      attempt: a later one continues the file.
+      attempt: a later one continues the file, below a line with its number; 0 for no such line.
     Attributes:
       trouble: why the last text could not be kept; "" for none.
       errors, outputs: the last lines of stderr, and of stdout.
@@ -272,7 +272,9 @@ class Console:
         self._end = os.lseek(self._file, 0, os.SEEK_END)
         if self._end:
             begins = b"" if pread(self._file, 1, self._end - 1) == b"\n" else b"\n"  # it was killed within a line
-            before = begins + self._bytes(_OUT, [f"— attempt {self._attempt} —"]) + b"\n"
+            if self._attempt:
+                begins += self._bytes(_OUT, [f"— attempt {self._attempt} —"]) + b"\n"
+            before = begins
             self._write_at(self._end, before)
             self._end += len(before)
             found = _LEFT_OUT.search(

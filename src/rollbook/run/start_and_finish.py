@@ -80,7 +80,7 @@ def start(
         run._parts.keeper_thread.start_thread()
     is_own = orders is not None and keeper != "import" and not is_loose()
     if is_own and console.wanted(console_asked):
-        run._parts.console = console.keep(folder, writer.attempt)
+        run._parts.console = console.keep(folder, 0 if run._goes_on else writer.attempt)
     late = (lambda: _provenance(run),) if is_own else ()
     ticker = Ticker(run, local, late)
     run._parts.ticker = ticker
