@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-Series = dict[str, tuple[Any, Any]]
+SeriesByKey = dict[str, tuple[Any, Any]]
 
 
 class Logger:
@@ -25,7 +25,7 @@ class Logger:
     def close(self) -> None:
         """Return when all is written."""
 
-    def read(self, out: str, only: str | None = None) -> Series:
+    def read(self, out: str, only: str | None = None) -> SeriesByKey:
         """{key: (steps, values)} by the logger's own reader."""
         return {}
 
@@ -67,7 +67,7 @@ class Rollbook(Logger):
     def close(self) -> None:
         self.run.finish()
 
-    def read(self, out: str, only: str | None = None) -> Series:
+    def read(self, out: str, only: str | None = None) -> SeriesByKey:
         from rollbook.book.book import Book
 
         (folder,) = glob.glob(os.path.join(out, "bench", "run-*"))
@@ -106,7 +106,7 @@ class TensorBoard(Logger):
     def close(self) -> None:
         self.writer.close()
 
-    def read(self, out: str, only: str | None = None) -> Series:
+    def read(self, out: str, only: str | None = None) -> SeriesByKey:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
         (file,) = glob.glob(os.path.join(out, "**", "*tfevents*"), recursive=True)
@@ -160,7 +160,7 @@ class Sb3Csv(Logger):
     def close(self) -> None:
         self.logger.close()
 
-    def read(self, out: str, only: str | None = None) -> Series:
+    def read(self, out: str, only: str | None = None) -> SeriesByKey:
         import pandas
 
         table = pandas.read_csv(os.path.join(out, "progress.csv"))

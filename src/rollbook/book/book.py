@@ -73,9 +73,8 @@ T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.questions import LogFile, LogLine, Overview, Page, Surroundings
-    from rollbook.book.questions import Window as WindowOfRows
-    from rollbook.book.undumped import Window
+    from rollbook.book.questions import LogFile, LogLine, Overview, Page, Surroundings, Window
+    from rollbook.book.undumped import StoredValues
     from rollbook.plots import Picture
     from rollbook.schema.manifest import Cut
     from rollbook.values.array_types import NDArray
@@ -528,7 +527,7 @@ class Book(RunFields):
             )
         ).table
 
-    def _rows(self, question: WindowOfRows) -> Page:
+    def _rows(self, question: Window) -> Page:
         from rollbook.book.questions import Files, chosen_rows
 
         return chosen_rows(question, Files(self))
@@ -1276,7 +1275,7 @@ class Book(RunFields):
             return saved
         return [*saved, *zip(*(table[name].to_pylist() for name in names), strict=True)]
 
-    def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
+    def undumped(self) -> dict[tuple[str, str], dict[str, StoredValues]]:
         """The open windows of `store` in the effective history.
 
         Only windows of the processes that opened the run: each process aggregates its own values.
@@ -1284,9 +1283,9 @@ class Book(RunFields):
         Returns:
           (scope, id of its checkpoint or "") -> full key -> the values stored since the last dump, possibly none.
         """
-        from rollbook.book.undumped import read_windows
+        from rollbook.book.undumped import read_undumped
 
-        return read_windows(self)
+        return read_undumped(self)
 
     def cut_at(self, clock: str, value: int) -> tuple[int, Cut, dict[str, int]]:
         """The position in the effective history where a clock passed `value`: before the first row with a higher one.

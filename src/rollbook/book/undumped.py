@@ -22,16 +22,16 @@ from rollbook.storage import Pieces
 from rollbook.values import Histogram
 from rollbook.values.arrow import take_table, to_numpy
 
-Window: TypeAlias = list[float | Histogram]
+StoredValues: TypeAlias = list[float | Histogram]
 """The values of one key since its last dump, in order; an array too large to keep raw is a histogram."""
 
 _Position: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
 
 
-def read_windows(book: StoredRun) -> dict[tuple[str, str], dict[str, Window]]:
+def read_undumped(book: StoredRun) -> dict[tuple[str, str], dict[str, StoredValues]]:
     """See `Book.undumped`."""
 
-    def work(tables: dict[str, Pieces]) -> dict[tuple[str, str], dict[str, Window]]:
+    def work(tables: dict[str, Pieces]) -> dict[tuple[str, str], dict[str, StoredValues]]:
         run = book.context([piece for pieces in tables.values() for piece in pieces], "effective")
         since = _since(read_table("marks", tables["marks"], run), run)
         if not since:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     RowId: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
     Row: TypeAlias = Any  # protocols.Row
     Scope: TypeAlias = tuple[str, str]  # scope, checkpoint
-    Window: TypeAlias = list[float | Histogram]
+    StoredValues: TypeAlias = list[float | Histogram]
 
 _NEVER = (0, "", 0, 0)
 
@@ -78,7 +78,7 @@ class OwnPast:
             [row for row in self._rows() if not row.at], self._effective.chain, self._folder, self._own_writers
         )
 
-    def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
+    def undumped(self) -> dict[tuple[str, str], dict[str, StoredValues]]:
         """See `Book.undumped`."""
         since, arrays = self._since_dumps()
         cells: dict[Scope, dict[str, list[tuple[RowId, float | Histogram]]]]
@@ -255,7 +255,7 @@ def _is_behind(row_id: RowId, mark: RowId) -> bool:
     return row_id[3] > mark[3] if row_id[1:3] == mark[1:3] else row_id[0] > mark[0]
 
 
-def _values_of(columns: Mapping[str, Any]) -> Window:
+def _values_of(columns: Mapping[str, Any]) -> StoredValues:
     """The numbers of a stored array, or its histogram if it was too large to keep them."""
     from rollbook.values import Histogram
 
