@@ -29,8 +29,11 @@ def resumed(folder: Path) -> Any:
 
 def answers(run: Any) -> list[int]:
     table = run.book.text()
-    return sorted(int(text) for key, text in zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True)
-                  if key == "answer")  # fmt: skip
+    return sorted(
+        int(text)
+        for key, text in zip(table["key"].to_pylist(), table["text"].to_pylist(), strict=True)
+        if key == "answer"
+    )
 
 
 @pytest.mark.parametrize(("at", "left"), [(10, 10), (17, 17), (30, 17), (4, 4)])

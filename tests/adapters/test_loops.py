@@ -176,9 +176,13 @@ def test_rl_games_the_observer_stands_before_the_writer_and_calls_the_one_it_hol
     event_file: list[tuple[str, float, int]] = []
     native = SimpleNamespace(add_scalar=lambda *point: event_file.append(point), flush=lambda: None)
     algo = SimpleNamespace(
-        writer=native, config={"gamma": 0.9, "features": {}}, epoch_num=3, frame=96, num_agents=1,
+        writer=native,
+        config={"gamma": 0.9, "features": {}},
+        epoch_num=3,
+        frame=96,
+        num_agents=1,
         save=lambda name: Path(f"{name}.pth").write_text("weights"),
-    )  # fmt: skip
+    )
     observer = adapter.RollbookObserver(Own(), run)
     assert isinstance(observer, base)
     observer.before_init("ppo", {}, "first")
@@ -199,9 +203,14 @@ def test_rl_games_the_observer_stands_before_the_writer_and_calls_the_one_it_hol
     assert run.config["gamma"] == 0.9
     assert [Path(row["path"]).name for row in run.book.checkpoints().to_pylist()] == ["model.pth"]
     assert called == [
-        "before_init", "after_init", "after_init", "process_infos", "after_steps", "after_clear_stats",
+        "before_init",
+        "after_init",
+        "after_init",
+        "process_infos",
+        "after_steps",
+        "after_clear_stats",
         "after_print_stats",
-    ]  # fmt: skip
+    ]
 
 
 def test_d3rlpy_a_training_is_a_run_of_whole_rows(tmp_path: Path) -> None:
@@ -223,8 +232,9 @@ def test_d3rlpy_a_training_is_a_run_of_whole_rows(tmp_path: Path) -> None:
         adapter.close()
     runs = rollbook.open(tmp_path / "runs")
     assert sorted((book.name, book.seed, book.status) for book in runs) == [
-        ("first", 5, "finished"), ("second", 5, "finished"),
-    ]  # fmt: skip
+        ("first", 5, "finished"),
+        ("second", 5, "finished"),
+    ]
     for book in runs:
         assert book.metrics(["loss", "evaluation"], x="step").to_pylist()[0]["evaluation"] == 2.0
         assert book.series("test/return", x="epoch").x.tolist() == [1, 2]
@@ -241,11 +251,15 @@ def test_elements_the_numbers_of_a_step_are_one_row_and_arrays_what_their_shape_
     picture = np.zeros((8, 8, 3), np.uint8)
     output(
         [
-            (40, "episode/score", np.float32(1.5)), (40, "episode/length", np.int64(9)), (40, "note", "hello"),
-            (40, "weights", np.arange(5.0)), (40, "view", picture), (40, "film", np.zeros((4, 8, 8, 3), np.uint8)),
+            (40, "episode/score", np.float32(1.5)),
+            (40, "episode/length", np.int64(9)),
+            (40, "note", "hello"),
+            (40, "weights", np.arange(5.0)),
+            (40, "view", picture),
+            (40, "film", np.zeros((4, 8, 8, 3), np.uint8)),
             (80, "episode/score", np.float32(2.5)),
         ]
-    )  # fmt: skip
+    )
     output.wait()
     assert run.book.series("train/return", x="env_step").x.tolist() == [40, 80]
     assert rows(run, "episode/length", x="env_step") == [(40, 9)]
@@ -261,9 +275,14 @@ def test_stoix_a_row_has_the_event_before_its_keys_and_both_counters(tmp_path: P
 
     event = SimpleNamespace(ACT=SimpleNamespace(value="actor"), EVAL=SimpleNamespace(value="evaluator"))
     logger = RollbookLogger(
-        base_exp_path=tmp_path / "cartpole", unique_token="x", system_name="ff_ppo", enabled=True,
-        dir=tmp_path / "runs", sinks=(), keeper="inline",
-    )  # fmt: skip
+        base_exp_path=tmp_path / "cartpole",
+        unique_token="x",
+        system_name="ff_ppo",
+        enabled=True,
+        dir=tmp_path / "runs",
+        sinks=(),
+        keeper="inline",
+    )
     logger.log_config({"arch": {"seed": 42}, "system": {"gamma": 0.9}})
     for n in (1, 2):
         logger.log_dict({"episode_return": {"mean": 1.0 * n, "std": 0.5}}, 100 * n, n, event.ACT)

@@ -76,8 +76,11 @@ def test_slime_logs_what_it_generated_and_what_it_removed(run: Any) -> None:
     assert [row["group"] for row in rows] == ["train-7-0", "train-7-0", "train-7-1", "train-7-1"]
     assert [(row["policy_version"], row["policy_version_end"]) for row in rows] == [(3, 4)] * 4
     assert [(row["reward"], row["status"], row["reason"]) for row in rows] == [
-        (1.0, "completed", None), (0.75, "completed", None), (1.0, "truncated", "removed"), (1.0, "completed", None),
-    ]  # fmt: skip
+        (1.0, "completed", None),
+        (0.75, "completed", None),
+        (1.0, "truncated", "removed"),
+        (1.0, "completed", None),
+    ]
     assert [(row["prompt_tokens"], row["sampled_tokens"]) for row in rows] == [(2, 2), (2, 1), (2, 2), (None, 2)]
     one = run.book.rollout(rows[1]["rollout_id"])
     (tokens,) = one.tokens().to_pylist()
@@ -148,19 +151,25 @@ def test_nemo_rl_logs_metrics_and_batches_with_their_fates(run: Any, tmp_path: P
     logger.log_metrics({"ray/node.gpu": 0.5, "ray/ray_step": 9}, 4, prefix="", step_metric="ray/ray_step")
     logger.log_histogram([1.0, 2.0], 4, "train/lengths")
     batch = {
-        "content": ["a", "b"], "rewards": np.array([0.0, 1.0]), "input_lengths": np.array([3, 4]),
-        "token_ids": np.array([[1, 2, 3, 0], [1, 2, 3, 4]]), "token_loss_mask": np.array([[0, 1, 1, 0], [0, 0, 1, 1]]),
-        "sample_loss_mask": np.array([1.0, 0.0]), "advantages": np.array([[0.0, -0.5, -0.5, 0], [0, 0, 0.5, 0.5]]),
-        "generation_logprobs": np.array([[0, -1, -2, 0.0]] * 2), "prev_logprobs": np.array([[0, -1, -2, 0.0]] * 2),
-    }  # fmt: skip
+        "content": ["a", "b"],
+        "rewards": np.array([0.0, 1.0]),
+        "input_lengths": np.array([3, 4]),
+        "token_ids": np.array([[1, 2, 3, 0], [1, 2, 3, 4]]),
+        "token_loss_mask": np.array([[0, 1, 1, 0], [0, 0, 1, 1]]),
+        "sample_loss_mask": np.array([1.0, 0.0]),
+        "advantages": np.array([[0.0, -0.5, -0.5, 0], [0, 0, 0.5, 0.5]]),
+        "generation_logprobs": np.array([[0, -1, -2, 0.0]] * 2),
+        "prev_logprobs": np.array([[0, -1, -2, 0.0]] * 2),
+    }
     logger.log_batched_dict_as_jsonl(batch, "train_data_step4.jsonl")
     logger.log_batched_dict_as_jsonl({"content": ["c"], "rewards": [1.0]}, "val_data_step4.jsonl")
     logger.log_batched_dict_as_jsonl({"x": [1]}, "other.jsonl")
     assert (tmp_path / "train_data_step4.jsonl").exists()
     rows = run.book.rollouts("mode = 'train'", "item").to_pylist()
     assert [(row["used"], row["reason"], row["advantage"], row["reward"]) for row in rows] == [
-        (True, None, -0.5, 0.0), (False, "masked", 0.5, 1.0),
-    ]  # fmt: skip
+        (True, None, -0.5, 0.0),
+        (False, "masked", 0.5, 1.0),
+    ]
     (tokens,) = run.book.rollout(rows[0]["rollout_id"]).tokens().to_pylist()
     assert (tokens["ids"], tokens["mask"], tokens["sampler_logprobs"]) == ([1, 2, 3], [0, 1, 1], [0.0, -1.0, -2.0])
     assert run.book.rollouts("mode = 'eval'")["item"].to_pylist() == ["c"]
@@ -197,10 +206,16 @@ def test_a_logger_has_every_method_of_its_host_with_the_same_arguments(host: str
 
 
 # tinker-cookbook 0.6.1: the fields of tinker_cookbook/completers.py and tinker_cookbook/rl/types.py
-Said = make_dataclass("TokensWithLogprobs", [
-    "tokens", "maybe_logprobs", ("stop_reason", str, "stop"), ("sequence_id", Any, None),
-    ("prompt_cache_hit_tokens", int, 0),
-])  # fmt: skip
+Said = make_dataclass(
+    "TokensWithLogprobs",
+    [
+        "tokens",
+        "maybe_logprobs",
+        ("stop_reason", str, "stop"),
+        ("sequence_id", Any, None),
+        ("prompt_cache_hit_tokens", int, 0),
+    ],
+)
 Transition = make_dataclass("Transition", [
     "ob", "ac", "reward", "episode_done", ("metrics", Any, field(default_factory=dict)),
     ("logs", Any, field(default_factory=dict)),
@@ -266,13 +281,17 @@ def test_tinker_logs_metrics_and_groups(run: Any) -> None:
     assert {name: row[name] for name in wanted} == wanted
     turns = row.turns().to_pylist()
     assert [(turn["role"], turn["text"], turn["finish_reason"], turn["logs/grade"]) for turn in turns] == [
-        ("assistant", "3", "stop", "B"), ("user", "9", None, None), ("assistant", "4 5", "length", None),
-    ]  # fmt: skip
+        ("assistant", "3", "stop", "B"),
+        ("user", "9", None, None),
+        ("assistant", "4 5", "length", None),
+    ]
     rows = run.book.rollouts(order_by="rollout_id").to_pylist()
     assert [(one["status"], one["stop_reason"], one["error"]) for one in rows] == [
-        ("truncated", "length", None), ("truncated", "max_tool_calls", None), ("completed", "stop", None),
+        ("truncated", "length", None),
+        ("truncated", "max_tool_calls", None),
+        ("completed", "stop", None),
         ("failed", None, "BadRequestError: too long"),
-    ]  # fmt: skip
+    ]
     assert [one["group"] for one in rows] == ["train-3-0"] * 4
     assert row.task()["prompt"] == "1 2"
     assert run.book.latest()["optim/lr"][1]["gradient_step"] == 3

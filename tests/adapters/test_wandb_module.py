@@ -37,13 +37,25 @@ def book(root: Path, **which: Any) -> rollbook.Book:
 
 def test_what_a_program_sets_on_the_wandb_run_is_in_the_run(root: Path) -> None:
     run = wandb.init(
-        entity="lab", project="study", name="ppo", group="g", job_type="train", tags=["a", "b"], notes="hello",
+        entity="lab",
+        project="study",
+        name="ppo",
+        group="g",
+        job_type="train",
+        tags=["a", "b"],
+        notes="hello",
         config={"lr": 3e-4, "seed": 7},
-    )  # fmt: skip
+    )
     assert wandb.run is run
     assert (run.project, run.name, run.group, run.job_type, run.tags, run.notes, run.entity) == (
-        "study", "ppo", "g", "train", ("a", "b"), "hello", "lab",
-    )  # fmt: skip
+        "study",
+        "ppo",
+        "g",
+        "train",
+        ("a", "b"),
+        "hello",
+        "lab",
+    )
     assert wandb.config.lr == wandb.config["lr"] == 3e-4
     wandb.config.update({"late": 1})
     wandb.finish()
@@ -101,15 +113,18 @@ def test_nested_values_are_joined_with_dots_and_every_kind_finds_its_place(root:
     picture = np.zeros((8, 6, 3), np.uint8)
     wandb.log(
         {
-            "nested": {"x": {"y": 1}, "z": 2.5}, "flag": True, "word": "text",
+            "nested": {"x": {"y": 1}, "z": 2.5},
+            "flag": True,
+            "word": "text",
             "h": wandb.Histogram(np.arange(10.0)),
             "made": wandb.Histogram(np_histogram=np.histogram(np.arange(10.0), 5)),
             "img": wandb.Image(picture, caption="c"),
-            "rows": wandb.Table(columns=["a", "b"], data=[[1, "x"], [2, "y"]]), "page": wandb.Html("<b>hi</b>"),
+            "rows": wandb.Table(columns=["a", "b"], data=[[1, "x"], [2, "y"]]),
+            "page": wandb.Html("<b>hi</b>"),
             "film": wandb.Video(np.zeros((4, 3, 16, 16), np.uint8), fps=4),
             "many": [wandb.Image(picture), wandb.Image(picture)],
         }
-    )  # fmt: skip
+    )
     wandb.finish()
     kept = book(root)
     assert kept.metrics(["nested.x.y"])["nested.x.y"].to_pylist() == [1]
@@ -274,8 +289,11 @@ def test_a_sweep_runs_each_trial_of_its_grid_as_a_run_of_one_group(root: Path) -
     wandb.agent(wandb.sweep(about, project="search"), train)
     runs = rollbook.open(root)
     assert sorted((b.config["lr"], b.config["size"], b.status) for b in runs) == [
-        (1, 1, "finished"), (1, 2, "crashed"), (2, 1, "finished"), (2, 2, "crashed"),
-    ]  # fmt: skip
+        (1, 1, "finished"),
+        (1, 2, "crashed"),
+        (2, 1, "finished"),
+        (2, 2, "crashed"),
+    ]
     assert len({b.group for b in runs}) == 1
     with pytest.raises(wandb.UsageError, match="min and max"):
         wandb.sweep({"method": "random", "parameters": {"lr": {"min": 0.1}}})
@@ -390,8 +408,12 @@ class Other:
 """
     uses = script["Uses"](ast.parse(text))
     assert uses.names == {
-        "init": 2, "util.generate_id": 2, "run.config.update": 1, "run.config": 1, "run.log": 1,
-    }  # fmt: skip
+        "init": 2,
+        "util.generate_id": 2,
+        "run.config.update": 1,
+        "run.config": 1,
+        "run.log": 1,
+    }
     assert uses.keywords["init"] == {"project", "id"}
 
 
@@ -443,8 +465,10 @@ def artifact_of(text: str, folder: Path, *aliases: str) -> Any:
 def test_an_artifact_has_versions_and_is_found_by_them_in_later_runs(root: Path, tmp_path: Path) -> None:
     with wandb.init(project="p", name="first"):
         assert [artifact_of(text, tmp_path, *more).name for text, *more in (("a", "best"), ("b",), ("b",))] == [
-            "data:v0", "data:v1", "data:v1",
-        ]  # fmt: skip
+            "data:v0",
+            "data:v1",
+            "data:v1",
+        ]
     with wandb.init(project="p", name="second") as run:
         for address, text in (("data:latest", "b"), ("data", "b"), ("lab/p/data:v0", "a"), ("data:best", "a")):
             found = run.use_artifact(address)
@@ -595,8 +619,9 @@ def test_data_of_plots_are_tables() -> None:
     made = wandb.plot.confusion_matrix(y_true=[0, 0, 1], preds=[0, 1, 1], class_names=["cat", "dog"])
     assert made.data == [["cat", "cat", 1], ["cat", "dog", 1], ["dog", "dog", 1]]
     assert wandb.plot.confusion_matrix(probs=[[0.9, 0.1], [0.2, 0.8]], y_true=[1, 1]).data == [
-        ["Class_2", "Class_1", 1], ["Class_2", "Class_2", 1],
-    ]  # fmt: skip
+        ["Class_2", "Class_1", 1],
+        ["Class_2", "Class_2", 1],
+    ]
     curve = wandb.plot.pr_curve([0, 1], [[0.9, 0.1], [0.4, 0.6]], labels=["a", "b"])
     assert (curve.columns, curve.data) == (["truth", "a", "b"], [[0, 0.9, 0.1], [1, 0.4, 0.6]])
 
@@ -725,12 +750,17 @@ def test_pixels_of_any_type_are_kept_as_wandb_keeps_them(name: str, root: Path) 
 @pytest.mark.parametrize(
     ("key", "name", "count"),
     [
-        ("episodes/iter_000123", "episodes/iter", {"iteration": 123}), ("eval/epoch-3", "eval/epoch", {"epoch": 3}),
-        ("Step 40", "Step", {"step": 40}), ("samples_global_step=7", "samples_global_step", {"global_step": 7}),
-        ("math_500", "math_500", {}), ("gpt4", "gpt4", {}), ("epochs", "epochs", {}), ("minibatch3", "minibatch3", {}),
+        ("episodes/iter_000123", "episodes/iter", {"iteration": 123}),
+        ("eval/epoch-3", "eval/epoch", {"epoch": 3}),
+        ("Step 40", "Step", {"step": 40}),
+        ("samples_global_step=7", "samples_global_step", {"global_step": 7}),
+        ("math_500", "math_500", {}),
+        ("gpt4", "gpt4", {}),
+        ("epochs", "epochs", {}),
+        ("minibatch3", "minibatch3", {}),
         ("batch_size_64", "batch_size_64", {}),
     ],
-)  # fmt: skip
+)
 def test_only_a_number_after_a_word_that_counts_is_no_part_of_a_tables_name(
     key: str, name: str, count: dict[str, int]
 ) -> None:

@@ -89,8 +89,11 @@ def test_a_row_that_fails_hangs_or_lacks_something_is_named_and_keeps_its_lines(
     program._measure("e", Context("", [], 1), table, -1)
     assert [line.number for line in table.lines] == ["a", "d"]
     assert {name: why.split(" ")[0] for name, why in table.missing.items()} == {
-        "a": "ValueError:", "b": "TimeoutError:", "c": "it", "e": "the",
-    }  # fmt: skip
+        "a": "ValueError:",
+        "b": "TimeoutError:",
+        "c": "it",
+        "e": "the",
+    }
     text = page([line.cells() for line in table.lines], "abc1234", table.missing)
     assert "Not measured: row a, ValueError: | no such file |." in text
     assert [cells[0] for cells in rows_in(text)] == ["a", "d"]

@@ -32,16 +32,22 @@ OTHER_NAMES = [
     "monkey", "keyboard", "passes", "compass", "author", "n_pass_steps", "reward_key", "tokenizer",
 ]  # fmt: skip
 CREDENTIALS = [
-    "sk-abcdefghijklmnopqrstuv0123", "ghp_abcdefghijklmnopqrst0123",
-    "hf_abcdefghijklmnopqrstuv01", "AKIAABCDEFGHIJKLMNOP",
-    "xoxb-1234567890-abc", "eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJ",
-    "sk-proj-abcdefghijklmnop0123", "sk-ant-api03-abcdefghijklmnop", "gsk_abcdefghijklmnopqrst0123",
+    "sk-abcdefghijklmnopqrstuv0123",
+    "ghp_abcdefghijklmnopqrst0123",
+    "hf_abcdefghijklmnopqrstuv01",
+    "AKIAABCDEFGHIJKLMNOP",
+    "xoxb-1234567890-abc",
+    "eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJ",
+    "sk-proj-abcdefghijklmnop0123",
+    "sk-ant-api03-abcdefghijklmnop",
+    "gsk_abcdefghijklmnopqrst0123",
     "wandb_v1_abcdefghijklmnop0123",
-    "nvapi-abcdefghijklmnopqrst", "github_pat_abcdefghijklmnopqrst0123",
+    "nvapi-abcdefghijklmnopqrst",
+    "github_pat_abcdefghijklmnopqrst0123",
     "eyJhcGlfYWRkcmVzcyI6Imh0dHBzOi8vYXBwLm5lcHR1bmUuYWkiLCJhcGlfa2V5IjoiYWJjIn0=",
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA75\nabcd/+==\n-----END RSA PRIVATE KEY-----",
     "-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXktdjEA\\n",
-]  # fmt: skip
+]
 
 HEX = "0123456789abcdef0123456789abcdef01234567"
 AWS = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"

@@ -163,9 +163,10 @@ def test_the_help_of_each_command_fits_a_terminal_of_80_columns() -> None:
 def test_names_that_differ_are_not_cut_to_equality(where: str, width: int, capsys: pytest.CaptureFixture[str]) -> None:
     same = "a-long-study-of-many-settings" * 5
     names = {
-        "at the end": [f"{same}-{n}" for n in range(5)], "in the middle": [f"study-{n}-{same}" for n in range(5)],
+        "at the end": [f"{same}-{n}" for n in range(5)],
+        "in the middle": [f"study-{n}-{same}" for n in range(5)],
         "at the beginning": [f"{n}-{same}" for n in range(5)],
-    }[where]  # fmt: skip
+    }[where]
     print_fitted([{"run": name, "id": "k3v9x2ab", "took": 3} for name in names], ["run", "id", "took"], width=width)
     lines = capsys.readouterr().out.splitlines()
     assert len({line.split()[0] for line in lines}) == 6

@@ -44,8 +44,9 @@ def test_no_csv_holds_a_formula_or_an_escape(tmp_path: Path, command: str) -> No
 
 
 def test_show_prints_no_escape_of_a_run(tmp_path: Path) -> None:
-    with rollbook.init("p", "r", dir=tmp_path, config={"x": EVIL[4]}, notes=EVIL[4], tags=[EVIL[7]], sinks=[],
-                       keeper="import") as run:  # fmt: skip
+    with rollbook.init(
+        "p", "r", dir=tmp_path, config={"x": EVIL[4]}, notes=EVIL[4], tags=[EVIL[7]], sinks=[], keeper="import"
+    ) as run:
         run.log({EVIL[4]: 1.0}, env_step=1)
     page = Path(run.folder) / "run.json"
     page.write_text(page.read_text().replace(f'"id": "{run.id}"', '"id": "\\u001b]0;x\\u0007"'))

@@ -292,12 +292,17 @@ def test_tasks_of_a_job_array_are_a_run_each_whether_srun_starts_them_or_not(roo
     for with_srun in (False, True):
         tasks = [
             {
-                "SLURM_ARRAY_JOB_ID": "40", "SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": "3",
-                "SLURM_JOB_ID": str(41 + task), "SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_LOCALID": "0",
+                "SLURM_ARRAY_JOB_ID": "40",
+                "SLURM_ARRAY_TASK_ID": str(task),
+                "SLURM_ARRAY_TASK_COUNT": "3",
+                "SLURM_JOB_ID": str(41 + task),
+                "SLURM_PROCID": "0",
+                "SLURM_NTASKS": "1",
+                "SLURM_LOCALID": "0",
                 **({"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"} if with_srun else {}),
             }
             for task in range(3)
-        ]  # fmt: skip
+        ]
         processes = [begin(variables) for variables in tasks]
         ids = run_ids(processes, [{"name": "array"}] * 3)
         assert len(set(ids)) == 3

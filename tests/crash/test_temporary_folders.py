@@ -34,11 +34,14 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_one_and_that_of_a_livin
     (tmp_path / "rollbook-answers-link").symlink_to(tmp_path / "rollbook-answers-of-somebody")
     holders = [
         subprocess.Popen(
-            [sys.executable, "-c", HOLDS], env={**os.environ, "TMPDIR": str(tmp_path)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", HOLDS],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     try:
         killed, alive = (Path(holder.stdout.readline().strip()) for holder in holders if holder.stdout)
         holders[0].kill()

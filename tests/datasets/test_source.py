@@ -97,9 +97,13 @@ def test_graphs_sequences_and_one_of_several_come_back_as_the_space_has_them(
     source = StepSource(book)
     space = source.space("observation")
     for trajectory, truth in zip(source, all_given, strict=True):
-        for found, given in ((trajectory.observations(space), truth["obs"]), (
-            trajectory.next_observations(space), truth["obs"][1:],
-        )):  # fmt: skip
+        for found, given in (
+            (trajectory.observations(space), truth["obs"]),
+            (
+                trajectory.next_observations(space),
+                truth["obs"][1:],
+            ),
+        ):
             rows = _rows_of(found, len(given))
             for one, sample in zip(rows, given, strict=True):
                 assert_same(one, sample)

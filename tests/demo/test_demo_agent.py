@@ -97,9 +97,15 @@ def test_learning_makes_rewarded_actions_likelier() -> None:
         ones = np.ones((32, 8))
         agent.update(
             Rollout(
-                np.zeros((32, 8, 4)), np.array(actions), np.array(log_probs), np.array(values),
-                np.array(actions, dtype=float), ones, ones, 0 * ones,
+                np.zeros((32, 8, 4)),
+                np.array(actions),
+                np.array(log_probs),
+                np.array(values),
+                np.array(actions, dtype=float),
+                ones,
+                ones,
+                0 * ones,
             ),
             learning_rate=1e-2,
-        )  # fmt: skip
+        )
     assert agent.best_action(observations).tolist() == [1] * 8

@@ -335,8 +335,11 @@ def test_the_ledger_puts_the_stages_of_a_reward_side_by_side(notebook: Any, make
             env.step(0)
     first, second = (row["episode_id"] for row in notebook.table("episodes"))
     for episode in (first, second):
-        rows = {row["stage"]: (row["sum"], row["mean"], row["min"], row["max"], row["n"]) for row in
-                notebook.table("rewards") if row["episode_id"] == episode}  # fmt: skip
+        rows = {
+            row["stage"]: (row["sum"], row["mean"], row["min"], row["max"], row["n"])
+            for row in notebook.table("rewards")
+            if row["episode_id"] == episode
+        }
         assert rows == {
             "raw": (10.0, 5.0, 5.0, 5.0, 2),
             "clipped": (2.0, 1.0, 1.0, 1.0, 2),

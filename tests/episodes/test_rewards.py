@@ -48,13 +48,23 @@ class Tensor:
 
 
 NUMBERS: list[Callable[[], object]] = [
-    lambda: 1.5, lambda: np.float32(1.5), lambda: np.array(1.5), lambda: np.array([1.5]), lambda: np.array([[1.5]]),
-    lambda: Tensor(1.5), lambda: Tensor([1.5]), lambda: np.float16(1.5),
-]  # fmt: skip
+    lambda: 1.5,
+    lambda: np.float32(1.5),
+    lambda: np.array(1.5),
+    lambda: np.array([1.5]),
+    lambda: np.array([[1.5]]),
+    lambda: Tensor(1.5),
+    lambda: Tensor([1.5]),
+    lambda: np.float16(1.5),
+]
 VECTORS: list[Callable[[], object]] = [
-    lambda: [1.0, 0.5], lambda: np.array([1.0, 0.5], np.float32), lambda: (1.0, np.float32(0.5)),
-    lambda: np.array([[1.0], [0.5]]), lambda: Tensor([1.0, 0.5]), lambda: np.array([1.0, 0.5], object),
-]  # fmt: skip
+    lambda: [1.0, 0.5],
+    lambda: np.array([1.0, 0.5], np.float32),
+    lambda: (1.0, np.float32(0.5)),
+    lambda: np.array([[1.0], [0.5]]),
+    lambda: Tensor([1.0, 0.5]),
+    lambda: np.array([1.0, 0.5], object),
+]
 
 
 class Pays(gymnasium.Env):  # type: ignore[misc]

@@ -15,9 +15,14 @@ def test_transitions_become_rows_and_episodes_end_by_themselves(notebook: Any) -
     with TransitionRecorder(notebook) as transitions:
         for t in range(5):
             transitions.add(
-                obs=np.array([t, t]), action=t, reward=0.5, next_obs=np.array([t + 1, t]), terminated=t == 2,
-                info={"x": t}, action_logp=-0.7,
-            )  # fmt: skip
+                obs=np.array([t, t]),
+                action=t,
+                reward=0.5,
+                next_obs=np.array([t + 1, t]),
+                terminated=t == 2,
+                info={"x": t},
+                action_logp=-0.7,
+            )
     rows = notebook.table("steps")
     assert [(row["t"], row["obs"], row["next_obs"], row["terminated"]) for row in rows[:3]] == [
         (0, [0, 0], [1, 0], False),
@@ -35,8 +40,9 @@ def test_environments_and_agents_are_kept_apart(notebook: Any) -> None:
         for t in range(3):
             for env in (0, 1):
                 for agent in ("a", "b"):
-                    transitions.add(obs=t, action=env, reward=env + (agent == "b"), agent=agent, env_index=env,
-                                    terminated=t == 2)  # fmt: skip
+                    transitions.add(
+                        obs=t, action=env, reward=env + (agent == "b"), agent=agent, env_index=env, terminated=t == 2
+                    )
     episodes = {row["env_index"]: row for row in notebook.table("episodes")}
     assert [(episodes[env]["return"], episodes[env]["length"], episodes[env]["complete"]) for env in (0, 1)] == [
         (3.0, 3, True),

@@ -366,9 +366,15 @@ def test_d3rlpy(tmp_path: Path) -> None:
         np.arange(40) % 10 == 9,
     )
     d3rlpy.algos.DQNConfig(batch_size=4).create().fit(
-        data, n_steps=20, n_steps_per_epoch=5, experiment_name="DQN", with_timestamp=False, show_progress=False,
-        logger_adapter=d3rlpy.logging.FileAdapterFactory(str(tmp_path)), save_interval=100,
-    )  # fmt: skip
+        data,
+        n_steps=20,
+        n_steps_per_epoch=5,
+        experiment_name="DQN",
+        with_timestamp=False,
+        show_progress=False,
+        logger_adapter=d3rlpy.logging.FileAdapterFactory(str(tmp_path)),
+        save_interval=100,
+    )
     theirs = {}
     for file in (tmp_path / "DQN").glob("*.csv"):
         if not file.stem.endswith("_grad"):

@@ -51,5 +51,7 @@ def test_each_job_of_a_multirun_is_a_run_with_its_configuration_and_overrides(ow
     (alone,) = (book for book in rollbook.open(own_place / "runs") if "num" not in book.info.hydra)
     assert alone.config["algo"]["lr"] == 0.25
     assert alone.info.hydra == {
-        "job": "train", "overrides": ["algo.lr=0.25"], "run_dir": str(own_place / "single"),
-    }  # fmt: skip
+        "job": "train",
+        "overrides": ["algo.lr=0.25"],
+        "run_dir": str(own_place / "single"),
+    }

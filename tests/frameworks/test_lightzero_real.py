@@ -254,8 +254,10 @@ def test_what_was_written_can_be_run_again(muzero: Any, own_place: Path, monkeyp
     changed = {"exp_name", "policy"}
     assert {k: v for k, v in mine.items() if k not in changed} == {k: v for k, v in before.items() if k not in changed}
     assert {k for k, v in mine["policy"].items() if v != before["policy"].get(k)} <= {
-        "update_per_collect", "eval_freq", "eval",
-    }  # fmt: skip
+        "update_per_collect",
+        "eval_freq",
+        "eval",
+    }
 
 
 def small_config() -> tuple[Any, Any]:

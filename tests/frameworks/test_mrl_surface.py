@@ -139,8 +139,13 @@ def test_metrics_do_what_mrls_lists_do(run: Any) -> None:
     # Earlier batches stand in the book: what would change them is not there.
     here = set(dir(mine.metrics["rewards"]))
     assert {name for name in dir(list) if name[:1] != "_"} - here == {
-        "clear", "insert", "pop", "remove", "reverse", "sort",
-    }  # fmt: skip
+        "clear",
+        "insert",
+        "pop",
+        "remove",
+        "reverse",
+        "sort",
+    }
     assert list(mine.metrics["mine"]) == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 

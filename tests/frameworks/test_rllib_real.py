@@ -207,9 +207,11 @@ def test_an_evaluation_is_written_when_it_happened_and_not_again_with_the_result
     monkeypatch.setattr(PPO, "evaluate", counted)
     config = small().callbacks(rllib.callbacks(tmp_path / "runs", episode_data=True))
     config.evaluation(
-        evaluation_interval=2, evaluation_duration=2, evaluation_num_env_runners=runners,
+        evaluation_interval=2,
+        evaluation_duration=2,
+        evaluation_num_env_runners=runners,
         evaluation_config={"env_config": {"length": 7}},
-    )  # fmt: skip
+    )
     algorithm = config.build_algo()
     results, times = [], []
     for _ in range(5):

@@ -149,8 +149,11 @@ def test_a_batch_of_verls_trainer_becomes_rollouts_with_fates(run: Any, own_plac
     assert [row["staleness"] for row in rows] == [1, 0, 0, None]
     assert [row["status"] for row in rows] == ["completed", "truncated", "truncated", "aborted"]
     assert [(row["used"], row["reason"]) for row in rows] == [
-        (True, None), (True, None), (True, "zero_std"), (False, "masked"),
-    ]  # fmt: skip
+        (True, None),
+        (True, None),
+        (True, "zero_std"),
+        (False, "masked"),
+    ]
     assert [row["advantage"] for row in rows] == [1.0, -1.0, 0.0, None]
     assert [row["gap_max"] for row in rows] == [0.5, 0.5, 0.5, None]
     assert [row["group"] for row in rows] == ["a", "a", "b", "b"]
@@ -175,8 +178,11 @@ def test_filtered_groups_of_verls_replay_buffer_are_rollouts_that_were_dropped(
     folder = own_place / "rollouts"
     register(run)
     tracking = native.Tracking("p", "e", ["rollbook"], {"trainer": {"rollout_data_dir": str(folder)}})
-    kept = {f"{uid}_{k}_0": {"status": "success", "min_global_steps": 1, "max_global_steps": 2}
-            for uid in ("a", "b", "c", "d") for k in range(2)}  # fmt: skip
+    kept = {
+        f"{uid}_{k}_0": {"status": "success", "min_global_steps": 1, "max_global_steps": 2}
+        for uid in ("a", "b", "c", "d")
+        for k in range(2)
+    }
 
     class Queue:
         """transfer_queue, as far as dumps and the buffer use it."""
@@ -224,9 +230,12 @@ def test_filtered_groups_of_verls_replay_buffer_are_rollouts_that_were_dropped(
     rows = run.book.rollouts().to_pylist()
     facts = {(row["group"], row["used"], row["reason"], row["status"]) for row in rows}
     assert facts == {
-        ("a", True, None, "completed"), ("b", False, "stale", "completed"), ("c", False, "zero_std", "completed"),
-        ("d", False, "surplus", "completed"), ("gone", False, "error", "failed"),
-    }  # fmt: skip
+        ("a", True, None, "completed"),
+        ("b", False, "stale", "completed"),
+        ("c", False, "zero_std", "completed"),
+        ("d", False, "surplus", "completed"),
+        ("gone", False, "error", "failed"),
+    }
     assert len(rows) == 9
     whole = [row for row in rows if row["group"] != "gone"]
     assert {row["item"] for row in whole if row["group"] == "b"} == {"98", "98 98"}

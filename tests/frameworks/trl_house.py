@@ -121,10 +121,15 @@ def train(folder: str, resume: bool, anew: bool) -> None:
     run = rollbook.init("trl", "proof", dir=place / "runs", sinks=(), keeper="inline", **resuming)
     prompts = [[{"role": "user", "content": f"find the {word}"}] for word in ("cat", "dog", *PLACES)]
     trainer = Filtering(
-        model=GPT2LMHeadModel(config), args=arguments, train_dataset=Dataset.from_dict({"prompt": prompts}),
-        processing_class=tokenizer, reward_funcs=record_rewards([says_cat, GPT2ForSequenceClassification(config)], run),
-        reward_processing_classes=[None, tokenizer], environment_factory=House, callbacks=[RollbookCallback(run)],
-    )  # fmt: skip
+        model=GPT2LMHeadModel(config),
+        args=arguments,
+        train_dataset=Dataset.from_dict({"prompt": prompts}),
+        processing_class=tokenizer,
+        reward_funcs=record_rewards([says_cat, GPT2ForSequenceClassification(config)], run),
+        reward_processing_classes=[None, tokenizer],
+        environment_factory=House,
+        callbacks=[RollbookCallback(run)],
+    )
     with open(place / "seen.jsonl", "a") as trainer.seen:
         trainer.train(resume_from_checkpoint=resume or None)
     history = [{key: value for key, value in row.items() if value is not None} for row in trainer.state.log_history]

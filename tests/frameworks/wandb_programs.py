@@ -73,9 +73,14 @@ def pufferlib() -> None:
     vecenv = pufferlib.vector.make(cart, num_envs=4, backend=pufferlib.vector.Serial, seed=3)
     policy = pufferlib.models.Default(vecenv.driver_env, hidden_size=16)
     args: dict[str, Any] = {
-        "env_name": "cartpole", "neptune": False, "wandb": True, "wandb_project": "carts", "wandb_group": "debug",
-        "tag": "short", "train": {**real.TRAIN, "data_dir": "experiments"},
-    }  # fmt: skip
+        "env_name": "cartpole",
+        "neptune": False,
+        "wandb": True,
+        "wandb_project": "carts",
+        "wandb_group": "debug",
+        "tag": "short",
+        "train": {**real.TRAIN, "data_dir": "experiments"},
+    }
     pufferl.train("cartpole", args, vecenv, policy)
 
 
@@ -95,10 +100,12 @@ def trl() -> None:
         log_completions=True, seed=3,
     )  # fmt: skip
     trainer = GRPOTrainer(
-        model=program.make_model(), args=config, processing_class=program.make_tokenizer(),
+        model=program.make_model(),
+        args=config,
+        processing_class=program.make_tokenizer(),
         train_dataset=Dataset.from_dict({"prompt": [f"{a} and {b}" for a in "abcd" for b in "abcd"]}),
         reward_funcs=[program.says_cat, program.is_short],
-    )  # fmt: skip
+    )
     trainer.train()
 
 
@@ -114,9 +121,12 @@ def lightning() -> None:
     x = torch.randn(64, 4)
     data = TensorDataset(x, x.sum(1, keepdim=True))
     trainer = pl.Trainer(
-        accelerator="cpu", logger=WandbLogger(project="line", name="sgd", log_model=True), max_epochs=3,
-        log_every_n_steps=1, enable_progress_bar=False,
-    )  # fmt: skip
+        accelerator="cpu",
+        logger=WandbLogger(project="line", name="sgd", log_model=True),
+        max_epochs=3,
+        log_every_n_steps=1,
+        enable_progress_bar=False,
+    )
     trainer.fit(program.Line(), DataLoader(data, batch_size=16, shuffle=True), DataLoader(data, batch_size=64))
 
 

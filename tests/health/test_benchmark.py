@@ -41,8 +41,12 @@ def test_each_run_counts_once_under_its_fault() -> None:
 
 
 def test_what_only_one_rule_found_is_counted_and_what_was_late() -> None:
-    runs = [scored("rate_0", {"learning_rate": 120, "settings": 400}), scored("rate_0", {"settings": 500}),
-            scored("rate_0", {}), scored("frozen", {"frozen": 101}, outcome="learned")]  # fmt: skip
+    runs = [
+        scored("rate_0", {"learning_rate": 120, "settings": 400}),
+        scored("rate_0", {"settings": 500}),
+        scored("rate_0", {}),
+        scored("frozen", {"frozen": 101}, outcome="learned"),
+    ]
     lines = earned(runs).splitlines()
     assert "| `settings` | 2 (2) | 1 (1) | 0 (0) |" in lines
     assert "| `learning_rate` | 1 (1) | 0 (0) | 1 (1) |" in lines
@@ -130,5 +134,8 @@ def test_each_fault_is_named_by_a_rule_that_there_is() -> None:
 def test_a_training_is_judged_by_the_return_it_reached() -> None:
     catch = next(training for training in TRAININGS if training.task == "Catch")
     assert [outcome([value] * 50, catch) for value in (0.9, 0.0, -0.6, float("nan"))] == [
-        "learned", "harmed", "learned nothing", "harmed",
-    ]  # fmt: skip
+        "learned",
+        "harmed",
+        "learned nothing",
+        "harmed",
+    ]

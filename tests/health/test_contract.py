@@ -166,10 +166,15 @@ def test_a_rule_of_ones_own_keeps_the_contract(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("made", "words"),
-    [(lambda: TooGood(100), r"false alarms on healthy trainings \([2-9] false.*ppo-cartpole-healthy-s0: .*more than"),
-     (RowByRow, r"costs too much \(0 false alarms.*of Python a row")],
+    [
+        (
+            lambda: TooGood(100),
+            r"false alarms on healthy trainings \([2-9] false.*ppo-cartpole-healthy-s0: .*more than",
+        ),
+        (RowByRow, r"costs too much \(0 false alarms.*of Python a row"),
+    ],
     ids=["a limit that healthy trainings exceed", "row by row"],
-)  # fmt: skip
+)
 def test_a_rule_that_reports_healthy_trainings_or_costs_much_breaks_the_contract(
     made: Any, words: str, tmp_path: Path
 ) -> None:
@@ -293,9 +298,12 @@ def test_an_alert_says_where_it_was_what_usually_causes_it_or_what_to_look_at(na
 
 
 ODD = {
-    "gamma": 10**400, "learning_rate": math.nan, "lr": "fast", "target_kl": True,
+    "gamma": 10**400,
+    "learning_rate": math.nan,
+    "lr": "fast",
+    "target_kl": True,
     "more": {"target_kl": -math.inf, "gamma": None, "ent_coef": [1], "learning_rate": 10**400},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", health.names())

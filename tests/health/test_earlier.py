@@ -40,9 +40,15 @@ def info(folder: Path, n: int, **more: Any) -> RunInfo:
 
 
 def leave(
-    below: Path, n: int, values: Sequence[float], said: Sequence[Any] = (), status: str = "finished",
-    ended: float = SECOND - 3600, fields: Any = (), **more: Any,
-) -> None:  # fmt: skip
+    below: Path,
+    n: int,
+    values: Sequence[float],
+    said: Sequence[Any] = (),
+    status: str = "finished",
+    ended: float = SECOND - 3600,
+    fields: Any = (),
+    **more: Any,
+) -> None:
     """A run that ended before `SECOND` and has left what its keeper leaves."""
     folder = below / f"run-{n}"
     memories: dict[str, Any] = {}
@@ -137,8 +143,9 @@ def test_what_leaves_the_range_of_earlier_runs_after_the_first_key_is_a_note(tmp
         replace(row, values={**row.values, "mine": 9.0 if i > 30 else 1.0}) for i, row in enumerate(rows([0.1] * 60))
     ]
     assert [(alert.key, alert.level) for alert in rule.look(columns_of(lost), SECOND)] == [
-        ("losses/entropy", "warn"), ("mine", "note")
-    ]  # fmt: skip
+        ("losses/entropy", "warn"),
+        ("mine", "note"),
+    ]
 
 
 def test_bad_runs_of_which_nobody_was_told_do_not_become_what_later_ones_are_compared_with(tmp_path: Path) -> None:
@@ -172,12 +179,18 @@ def test_it_is_reported_again_only_after_the_run_had_been_as_good(tmp_path: Path
 @pytest.mark.parametrize(
     "spoilt",
     [
-        {"said": [["kl", "fail\0losses/approx_kl\0", 1]]}, {"status": "crashed"}, {"status": "running"},
-        {"config": {"lr": 0.2}}, {"total": {"env_step": 77}}, {"group": "other"}, {"name": "dqn-0"}, {"seed": 1},
+        {"said": [["kl", "fail\0losses/approx_kl\0", 1]]},
+        {"status": "crashed"},
+        {"status": "running"},
+        {"config": {"lr": 0.2}},
+        {"total": {"env_step": 77}},
+        {"group": "other"},
+        {"name": "dqn-0"},
+        {"seed": 1},
         {"project": "other"},
     ],
     ids=lambda spoilt: next(iter(spoilt)),
-)  # fmt: skip
+)
 def test_four_and_one_that_does_not_count_are_too_few(spoilt: dict[str, Any], tmp_path: Path) -> None:
     lost = [float(i % 2) for i in range(100)]
     for n in range(1, 5):
@@ -274,9 +287,12 @@ def test_a_run_that_equals_one_of_the_earlier_ones_is_never_reported(
 def test_rules_keep_their_contract_where_there_are_earlier_runs(name: str, check: str, tmp_path: Path) -> None:
     run = testing.some_run(tmp_path)
     for n in range(5):
-        leave(tmp_path / "project", n, [float(n + i) for i in range(100)], **{
-            field: getattr(run, field) for field in ("project", "name", "group", "total", "config")
-        })  # fmt: skip
+        leave(
+            tmp_path / "project",
+            n,
+            [float(n + i) for i in range(100)],
+            **{field: getattr(run, field) for field in ("project", "name", "group", "total", "config")},
+        )
     value = (lambda i: 0.0) if name == "no_signal" else (lambda i: float(i % 2))
     (tmp_path / "project" / "new").mkdir()
     testing.RULE_CHECKS[check](

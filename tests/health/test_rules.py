@@ -613,10 +613,14 @@ def test_an_evaluation_is_compared_with_what_training_had_reached_at_its_step(ti
         rule.open(some_run(tmp_path))
         rows = [Row(1.7e9 + i, {"env_step": i}, {"train/return": float(i // 10) + i % 3}, seq=i) for i in range(400)]
         rows += [
-            Row(1.7e9 + (at if times == "each its own" else 400) + 0.5, {"env_step": at},
-                {"eval/mean_reward": share * at / 10}, seq=1000 + at)
+            Row(
+                1.7e9 + (at if times == "each its own" else 400) + 0.5,
+                {"env_step": at},
+                {"eval/mean_reward": share * at / 10},
+                seq=1000 + at,
+            )
             for at in range(79, 400, 40)
-        ]  # fmt: skip
+        ]
         rows.sort(key=lambda row: row.time)
         return [alert for row in rows for alert in rule.look(columns_of([row]), row.time)]
 

@@ -59,11 +59,15 @@ def grpo(n: int = 300, **changed: Any) -> list[dict[str, float]]:
     """A GRPO run as Weights & Biases has it, of which some values are another function of the row."""
     chance = Random(1)
     usual = {
-        "reward": lambda i: 0.2 + 0.002 * i + chance.gauss(0, 0.02), "kl": lambda i: 1e-5 + 1e-4 * i, "entropy":
-        lambda i: 1.1 - 0.001 * i, "completions/mean_length": lambda i: 200 + chance.gauss(0, 9),
-        "completions/clipped_ratio": lambda i: 0.03, "frac_reward_zero_std": lambda i: 0.3, "grad_norm":
-        lambda i: chance.uniform(0.5, 1), "learning_rate": lambda i: 1e-6,
-    }  # fmt: skip
+        "reward": lambda i: 0.2 + 0.002 * i + chance.gauss(0, 0.02),
+        "kl": lambda i: 1e-5 + 1e-4 * i,
+        "entropy": lambda i: 1.1 - 0.001 * i,
+        "completions/mean_length": lambda i: 200 + chance.gauss(0, 9),
+        "completions/clipped_ratio": lambda i: 0.03,
+        "frac_reward_zero_std": lambda i: 0.3,
+        "grad_norm": lambda i: chance.uniform(0.5, 1),
+        "learning_rate": lambda i: 1e-6,
+    }
     made = {**usual, **{key.replace("__", "/"): value for key, value in changed.items()}}
     return [{f"train/{key}": make(i) for key, make in made.items()} for i in range(n)]
 
@@ -81,10 +85,15 @@ def test_answers_that_left_the_language_while_their_reward_rises_are_named() -> 
     assert "at gradient_step 161" in found["reward_hacking"]
 
 
-@pytest.mark.parametrize("changed", [
-    {"completions__mean_length": lambda i: 200.0 + 5 * i}, {"kl": lambda i: 0.02 * i},
-    {"completions__clipped_ratio": lambda i: 1.0},
-], ids=["longer answers", "a divergence", "answers that are always cut"])  # fmt: skip
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"completions__mean_length": lambda i: 200.0 + 5 * i},
+        {"kl": lambda i: 0.02 * i},
+        {"completions__clipped_ratio": lambda i: 1.0},
+    ],
+    ids=["longer answers", "a divergence", "answers that are always cut"],
+)
 def test_one_of_the_signs_alone_is_none_of_a_hacked_reward(changed: Any) -> None:
     assert faults(grpo(**changed), config=GRPO) == {}
 
@@ -156,9 +165,12 @@ def test_a_value_function_is_not_blamed_where_a_solved_task_leaves_nothing_to_ex
 
     def notes(last: Any) -> list[Alert]:
         rows = [
-            {"return": min(500.0, 5.0 * i) if i < 150 else last(), "train/explained_variance":
-             0.8 if i < 150 else chance.gauss(-1, 0.1)} for i in range(300)
-        ]  # fmt: skip
+            {
+                "return": min(500.0, 5.0 * i) if i < 150 else last(),
+                "train/explained_variance": 0.8 if i < 150 else chance.gauss(-1, 0.1),
+            }
+            for i in range(300)
+        ]
         return [alert for alert in said(rows, 2000) if alert.rule == "explained_variance"]
 
     assert notes(lambda: 500.0) == []

@@ -83,8 +83,12 @@ def test_a_part_that_fails_costs_no_other_part_and_parts_run_side_by_side(tmp_pa
         assert part in ended.stdout.splitlines()
     last = ended.stdout.splitlines()[-7:]
     assert last == [
-        "make bad failed:", "made bad", "why bad is bad",
-        "make bad-beside failed:", "made bad-beside", "why bad-beside is bad",
+        "make bad failed:",
+        "made bad",
+        "why bad is bad",
+        "make bad-beside failed:",
+        "made bad-beside",
+        "why bad-beside is bad",
         "tests: 6 passed, 0 failed, 0 skipped",
-    ]  # fmt: skip
+    ]
     assert ended.returncode == 1

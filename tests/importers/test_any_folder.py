@@ -46,8 +46,9 @@ NAMES = ("ppo", "Hopper-v4", "seed_0", "seed_1", "logs", "run_1", "a")
 TREES = st.dictionaries(
     st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(tuple),
     st.lists(st.sampled_from(sorted(wild.TOOLS)), min_size=1, max_size=2, unique=True),
-    min_size=1, max_size=4,
-)  # fmt: skip
+    min_size=1,
+    max_size=4,
+)
 
 
 def check_tree(tree: dict[tuple[str, ...], list[str]], root: Path) -> None:
@@ -310,8 +311,12 @@ def test_add_scalars_of_tensorboardx_is_one_run(tmp_path: Path) -> None:
     (book,) = rollbook.open(tmp_path / "study")
     assert book.name == "rmappo-run1"
     assert book.keys() == [
-        "agent0/ratio", "aver_rewards/eval", "aver_rewards/train", "average_episode_rewards", "value_loss",
-    ]  # fmt: skip
+        "agent0/ratio",
+        "aver_rewards/eval",
+        "aver_rewards/train",
+        "average_episode_rewards",
+        "value_loss",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -417,8 +422,9 @@ def test_a_person_may_say_what_files_do_not_and_take_it_back(tmp_path: Path) -> 
     assert "2 runs" in done.output
     rows = listed(root)
     assert [(r["algo"], r["seed"], r["config"].get("lr"), r["group"]) for r in (rows["x-one"], rows["y-three"])] == [
-        ("ppo", 3, 0.5, "mine"), (None, None, None, "y/three"),
-    ]  # fmt: skip
+        ("ppo", 3, 0.5, "mine"),
+        (None, None, None, "y/three"),
+    ]
     assert command("label", f"{root}/x/*", "colour=red").exit_code != 0
     assert command("label", f"{root}/x/*", "--remove").exit_code == 0
     assert listed(root)["x-one"]["algo"] is None
@@ -449,8 +455,11 @@ def test_event_files_of_rl_zoo_in_a_tree_of_their_own_are_read_with_its_training
         wild.events(place, {"train/loss": [7.0, 8.0, 9.0]}, f"events.out.tfevents.{start + late}.host.12.0")
     rows = listed(root)
     assert sorted(rows) == [
-        "logs-ppo-CartPole-v1_1", "logs-ppo-CartPole-v1_2", "logs-ppo-CartPole-v1_3", "tb-CartPole-v1-PPO_3",
-    ]  # fmt: skip
+        "logs-ppo-CartPole-v1_1",
+        "logs-ppo-CartPole-v1_2",
+        "logs-ppo-CartPole-v1_3",
+        "tb-CartPole-v1-PPO_3",
+    ]
     one = rollbook.open(root).one("logs-ppo-CartPole-v1_1")
     assert one.series("train/loss").mean.tolist() == [7.0, 8.0, 9.0]
     assert one.series("test/return").mean.tolist() == [1.0, 2.0, 3.0]
@@ -465,8 +474,10 @@ def test_seeds_of_spinning_up_are_one_group_though_addresses_and_folders_differ(
         said = {
             "env_fn": f"<function <lambda> at 0x7f12ab34cd0{seed}>",
             "logger": {f"<spinup.utils.logx.EpochLogger object at 0x7f99ab34cd0{seed}>": {"output_dir": str(folder)}},
-            "logger_kwargs": {"output_dir": str(folder)}, "exp_name": "ppo", "seed": seed,
-        }  # fmt: skip
+            "logger_kwargs": {"output_dir": str(folder)},
+            "exp_name": "ppo",
+            "seed": seed,
+        }
         (folder / "config.json").write_text(json.dumps(said))
     (group,) = groups_of(rollbook.open(tmp_path / "data").rows(), ["auto"])
     assert len(group.members) == 3

@@ -27,9 +27,13 @@ def test_cleanrls_table_is_the_configuration_and_its_seeds_are_one_group() -> No
     assert list(runs) == ["CartPole-v1__ppo__1__1790000001", "CartPole-v1__ppo__2__1790000002"]
     assert [(run.seed, run.group) for run in runs.values()] == [(1, "ppo"), (2, "ppo")]
     assert runs["CartPole-v1__ppo__1__1790000001"].config == {
-        "exp_name": "ppo", "seed": 1, "torch_deterministic": True, "env_id": "CartPole-v1", "learning_rate": 2.5e-4,
+        "exp_name": "ppo",
+        "seed": 1,
+        "torch_deterministic": True,
+        "env_id": "CartPole-v1",
+        "learning_rate": 2.5e-4,
         "target_kl": None,
-    }  # fmt: skip
+    }
 
 
 def test_a_run_of_cleanrl_without_its_table_is_known_by_its_name(tmp_path: Path) -> None:
@@ -97,9 +101,13 @@ def test_versions_of_lightnings_loggers_are_called_like_the_folder_above_with_th
 def test_tags_of_python_are_plain_data() -> None:
     (run,) = runs_of("isaac").values()
     assert run.config["env"] == {
-        "sim": {"dt": 0.01, "device": "cuda:0", "gravity": [0.0, 0.0, -9.81]}, "seed": 42, "only": [None, None, None],
-        "class_type": "__main__.Sensor", "sensor": {}, "scale": {"names": ["a", "b"], "func": "posixpath.join"},
-    }  # fmt: skip
+        "sim": {"dt": 0.01, "device": "cuda:0", "gravity": [0.0, 0.0, -9.81]},
+        "seed": 42,
+        "only": [None, None, None],
+        "class_type": "__main__.Sensor",
+        "sensor": {},
+        "scale": {"names": ["a", "b"], "func": "posixpath.join"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,11 @@ def test_open_reads_what_other_tools_wrote_beside_what_rollbook_did_and_changes_
     before = contents(study)
     runs = rollbook.open(study, foreign=True)
     assert sorted((book.project, book.name) for book in runs) == [
-        ("own", "ppo"), ("study", "ppo-7"), ("study", "sb3-a2c_1"), ("study", "tb-dqn_1"),
-    ]  # fmt: skip
+        ("own", "ppo"),
+        ("study", "ppo-7"),
+        ("study", "sb3-a2c_1"),
+        ("study", "tb-dqn_1"),
+    ]
     wandb = runs.one("study/ppo-7")
     assert wandb.metrics(["losses/value"], x="env_step").num_rows == 60
     assert runs.one("study/tb-dqn_1").metrics(["loss"], x="step")["loss"].to_pylist() == [n / 2 for n in range(20)]

@@ -21,12 +21,16 @@ def read(path: Path, **options: str) -> tuple[ForeignRun, list[Row]]:
 def test_the_result_json_of_ray_tune_gives_its_configuration_once_and_its_counters_as_clocks(tmp_path: Path) -> None:
     lines = [
         {
-            "config": {"lr": 0.001, "seed": 5, "env": "CartPole-v1"}, "training_iteration": n,
-            "num_env_steps_sampled_lifetime": 4000 * n, "timestamp": 1_700_000_000 + 10 * n, "time_total_s": 10.0 * n,
-            "env_runners": {"episode_return_mean": 20.0 * n}, "done": False,
+            "config": {"lr": 0.001, "seed": 5, "env": "CartPole-v1"},
+            "training_iteration": n,
+            "num_env_steps_sampled_lifetime": 4000 * n,
+            "timestamp": 1_700_000_000 + 10 * n,
+            "time_total_s": 10.0 * n,
+            "env_runners": {"episode_return_mean": 20.0 * n},
+            "done": False,
         }
         for n in range(1, 6)
-    ]  # fmt: skip
+    ]
     (tmp_path / "result.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run, rows = read(tmp_path)
     assert (run.config, run.seed) == ({"lr": 0.001, "seed": 5, "env": "CartPole-v1"}, 5)

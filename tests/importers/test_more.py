@@ -42,8 +42,9 @@ HALVES = [(n, 1 / (n + 1)) for n in range(12)]
 def test_trackio(tmp_path: Path) -> None:
     runs = runs_of("trackio", database("trackio", tmp_path / "study.db"))
     assert [(name, run.project, run.group, run.seed) for name, (run, _rows) in runs.items()] == [
-        ("ppo-1", "study", "ppo", 1), ("ppo-2", "study", "ppo", 2),
-    ]  # fmt: skip
+        ("ppo-1", "study", "ppo", 1),
+        ("ppo-2", "study", "ppo", 2),
+    ]
     for run, rows in runs.values():
         assert run.config == {"lr": 3e-4, "seed": run.seed}
         losses = series(rows, "loss", "step")
@@ -94,8 +95,9 @@ def test_marl_eval_keeps_each_evaluation_episode(tmp_path: Path) -> None:
     ((_run, rows),) = runs_of("marl_eval", tmp_path).values()
     assert series(rows, "episode_return", "env_step") == [(500, 2.0)]
     assert [(row.scope, row.values["return"], row.values["length"]) for row in rows if row.table == "episodes"] == [
-        ("test", 1.0, 5), ("test", 3.0, 7),
-    ]  # fmt: skip
+        ("test", 1.0, 5),
+        ("test", 3.0, 7),
+    ]
 
 
 def test_d3rlpy() -> None:

@@ -128,8 +128,13 @@ def test_times_in_any_unit_are_times(stamp: str, tmp_path: Path) -> None:
 
 
 def test_of_a_table_with_a_row_for_each_metric_each_metric_is_a_key(tmp_path: Path) -> None:
-    lines = [f"{exp},{seed},{metric},{t},{t + seed}" for exp in ("sac", "ppo") for seed in (1, 2)
-             for metric in ("return", "length") for t in (0, 100)]  # fmt: skip
+    lines = [
+        f"{exp},{seed},{metric},{t},{t + seed}"
+        for exp in ("sac", "ppo")
+        for seed in (1, 2)
+        for metric in ("return", "length")
+        for t in (0, 100)
+    ]
     write(tmp_path / "all.csv", "\n".join(["exp_name,seed,metric,env_step,value", *lines, ""]))
     runs = rollbook.open(tmp_path)
     assert sorted((row["algo"], row["seed"]) for row in runs.rows()) == [("ppo", 1), ("ppo", 2), ("sac", 1), ("sac", 2)]

@@ -81,7 +81,11 @@ def test_every_value_step_and_time_is_the_one_that_tensorboards_own_reader_finds
             assert isinstance(value, Histogram)
             assert (list(value.edges[1:]), list(value.counts)) == (told.bucket_limit, told.bucket)
             assert (value.low, value.high, value.total, value.total_squares) == (
-                told.min, told.max, told.sum, told.sum_squares)  # fmt: skip
+                told.min,
+                told.max,
+                told.sum,
+                told.sum_squares,
+            )
             compared += 1
     assert not ours, "we read tags that TensorBoard does not"
     assert compared == 600 * 4 + 12 * 2

@@ -45,9 +45,12 @@ class Refusing:
     def _refuses(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
         first = arguments[0] if arguments else options.get("mode", options.get("flags", "r"))
         writes = (
-            bool(set("wax+") & set(str(first))) if name == "open file" else bool(int(first or 0) & WRITING)
-            if name == "open" else name not in ("listdir", "scandir")
-        )  # fmt: skip
+            bool(set("wax+") & set(str(first)))
+            if name == "open file"
+            else bool(int(first or 0) & WRITING)
+            if name == "open"
+            else name not in ("listdir", "scandir")
+        )
         needs_descriptor = name in ("open", "open file", "listdir", "scandir")
         return {errno.EMFILE: needs_descriptor, errno.EIO: True}.get(self.number, writes)
 

@@ -332,8 +332,12 @@ def of_cause(door: str, answer: Any) -> Any:
         answer = {**answer, "sentences": rows, "unusual": unusual, "log": logged}
     if door == "http":
         of_tables = {name: answer[name]["total_in_window"] for name in ("episodes", "samples")}
-        answer = {**answer, "in_window": of_tables, "log": [line["text"] for line in answer["log"]],
-                  "checkpoint_before": answer["checkpoint"]["before"]}  # fmt: skip
+        answer = {
+            **answer,
+            "in_window": of_tables,
+            "log": [line["text"] for line in answer["log"]],
+            "checkpoint_before": answer["checkpoint"]["before"],
+        }
     before = answer["checkpoint_before"]
     told = {name: answer[name] for name in OF_POINT} | {
         "unusual": [[each[name] for name in OF_UNUSUAL] for each in answer["unusual"]],

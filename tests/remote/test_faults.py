@@ -141,10 +141,13 @@ def test_each_command_on_a_store_that_is_away_says_once_where_what_and_what_to_d
     else:
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     words = {
-        "ls": ["ls", "--dir", bucket], "show": ["show", f"{bucket}/cartpole/{folder.name}"],
-        "push": ["push", str(folder), bucket], "pull": ["pull", bucket, "--dir", str(tmp_path / "back")],
-        "sync": ["sync", str(folder), bucket], "catalogue": ["catalogue", bucket],
-    }[command]  # fmt: skip
+        "ls": ["ls", "--dir", bucket],
+        "show": ["show", f"{bucket}/cartpole/{folder.name}"],
+        "push": ["push", str(folder), bucket],
+        "pull": ["pull", bucket, "--dir", str(tmp_path / "back")],
+        "sync": ["sync", str(folder), bucket],
+        "catalogue": ["catalogue", bucket],
+    }[command]
     answer = CliRunner().invoke(app, words)
     said = " ".join(answer.output.split())
     assert answer.exit_code == 1

@@ -355,12 +355,18 @@ def repr_of(value):
     ("seconds", "ahead", "kind"),
     some_of(
         [
-            (0.0, 0.0, "store"), (45.0, -HOURS, "store"), (300.0, 0.0, "store"), (5.0, HOURS, "bucket"),
-            (5.0, 0.0, "store"), (45.0, 0.0, "store"), (5.0, HOURS, "store"), (45.0, -HOURS, "bucket"),
+            (0.0, 0.0, "store"),
+            (45.0, -HOURS, "store"),
+            (300.0, 0.0, "store"),
+            (5.0, HOURS, "bucket"),
+            (5.0, 0.0, "store"),
+            (45.0, 0.0, "store"),
+            (5.0, HOURS, "store"),
+            (45.0, -HOURS, "bucket"),
         ],
         [(0.0, 0.0, "store"), (300.0, 0.0, "store"), (5.0, HOURS, "bucket")].count,
     ),
-)  # fmt: skip
+)
 def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one_that_ended_is(
     tmp_path, request, monkeypatch, seconds, ahead, kind
 ):

@@ -116,9 +116,11 @@ def test_curves_and_prompts_are_the_same_however_rollouts_and_fates_are_joined(s
     listed = ", ".join(f'"{name}"' for name in names_of_every)
     assert _rounded(db.execute(f"select {listed} from slim").fetchall()) == _rounded(db.execute(every).fetchall())
     ways = (
-        RolloutQueries(columns, True), RolloutQueries(columns), RolloutQueries(columns, empty=empty),
+        RolloutQueries(columns, True),
+        RolloutQueries(columns),
+        RolloutQueries(columns, empty=empty),
         RolloutQueries(columns, now="slim"),
-    )  # fmt: skip
+    )
     for x in ("gradient_step", "policy_version"):
         for mode in (None, "eval"):
             for asked in ("curves", "prompts"):
@@ -138,8 +140,9 @@ def test_words_are_the_same_whether_all_or_the_newest_rollouts_are_joined(newest
     db.register("items", pa.table({"rollout_id": list(items), "item": list(items.values())}))
     db.execute("create table own as select * from rollouts join items using (rollout_id)")
     db.execute("drop table rollouts; alter table own rename to rollouts")
-    now = RolloutQueries({name: [*table.column_names, "item"][: None if name == "rollouts" else -1]
-                          for name, table in tables.items()}).now()  # fmt: skip
+    now = RolloutQueries(
+        {name: [*table.column_names, "item"][: None if name == "rollouts" else -1] for name, table in tables.items()}
+    ).now()
     joined: list[str] = []
 
     def ask(query: str, which: str = "true") -> pa.Table:

@@ -37,9 +37,15 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 rollout.reward(tests=reward)
             ids.append(rollout.id)
         run.rollouts.trained(
-            ids[:2], advantage=[1.0, -1.0], gradient_step=2, trained_version=2, clipped=[0.1, 0.3], gap_max=[0.5, 3.0],
-            gap_mean=[0.2, 0.6], trainer_logprobs=[[-1.0, -1.5, -1.0, -1.0, -1.25], [-1.0, -1.0, -1.0, -4.0, -1.0]],
-        )  # fmt: skip
+            ids[:2],
+            advantage=[1.0, -1.0],
+            gradient_step=2,
+            trained_version=2,
+            clipped=[0.1, 0.3],
+            gap_max=[0.5, 3.0],
+            gap_mean=[0.2, 0.6],
+            trainer_logprobs=[[-1.0, -1.5, -1.0, -1.0, -1.25], [-1.0, -1.0, -1.0, -4.0, -1.0]],
+        )
         run.rollouts.dropped(ids[2], reason="zero_std", gradient_step=2)
     return rollbook.open(folder).one()
 
@@ -72,11 +78,20 @@ def test_a_group_taught_nothing_if_no_rollout_of_it_moved_the_policy(tmp_path: P
 def test_each_answer_begins_with_the_row_that_matters_most(book: Any) -> None:
     ids = book.rollouts()["rollout_id"].to_pylist()
     assert _first(book, "fates") == {
-        "fate": "used", "rollouts": 2, "groups": 2, "sampled_tokens": 10, "reward": 0.5,
-    }  # fmt: skip
+        "fate": "used",
+        "rollouts": 2,
+        "groups": 2,
+        "sampled_tokens": 10,
+        "reward": 0.5,
+    }
     assert _first(book, "groups") == {
-        "reason": "zero_std", "groups": 1, "rollouts": 1, "sampled_tokens": 5, "first": 2, "last": 2,
-    }  # fmt: skip
+        "reason": "zero_std",
+        "groups": 1,
+        "rollouts": 1,
+        "sampled_tokens": 5,
+        "first": 2,
+        "last": 2,
+    }
     stale = {row["staleness"]: (row["n"], row["clipped"]) for row in book.rollout_answer("staleness").to_pylist()}
     assert stale == {1: (1, 0.3), 2: (1, 0.1)}
     assert (_first(book, "gaps")["rollout_id"], _first(book, "gaps")["gap_max"]) == (ids[1], 3.0)
@@ -90,8 +105,11 @@ def test_each_answer_begins_with_the_row_that_matters_most(book: Any) -> None:
     )
     assert [row["token"] for row in book.rollout_answer("tokens").to_pylist()] == [9, 8, 7]
     assert {name: _first(book, "tools")[name] for name in ("name", "calls", "failed", "share")} == {
-        "name": "bash", "calls": 4, "failed": 2, "share": 0.5,
-    }  # fmt: skip
+        "name": "bash",
+        "calls": 4,
+        "failed": 2,
+        "share": 0.5,
+    }
     assert _first(book, "time") == {"part": "model", "seconds": 20.0, "share": 20 / 24}
     assert (_first(book, "lost")["rollouts"], _first(book, "lost")["rollout_id"]) == (1, ids[3])
     assert _first(book, "prompts", limit=1)["prompt"] == "hard"

@@ -273,8 +273,9 @@ def test_prompts_are_counted_in_all_and_in_the_last_fifth_of_training(book: Any)
     assert book.rollout(never["rollout_id"])["group"] == "plots"
     by_version = book.rollout_prompts("policy_version", solved="reward >= 0").to_pylist()
     assert [(row["rollouts"], row["solved"], row["first"], row["last"]) for row in by_version] == [
-        (2, 0, 3, 3), (6, 6, 0, 2),
-    ]  # fmt: skip
+        (2, 0, 3, 3),
+        (6, 6, 0, 2),
+    ]
     assert book.rollout_prompts(mode="eval").num_rows == 0
     with pytest.raises(BadInput, match="policy_version"):
         book.rollout_prompts("episode")

@@ -44,12 +44,14 @@ Retention(rollbook.open(sys.argv[1]).one()).trim(int(sys.argv[2]))
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     record_agents(folder, updates=20, tasks=4)
-    with rollbook.init("agents", "grpo", run_id=_book(folder).id, resume="must", dir=folder, sinks=[], rules=(),
-                       keeper="inline") as run:  # fmt: skip
+    with rollbook.init(
+        "agents", "grpo", run_id=_book(folder).id, resume="must", dir=folder, sinks=[], rules=(), keeper="inline"
+    ) as run:
         with run.rollouts.begin(task="judge me", group="eval", mode="eval") as rollout:
             rollout.turn("assistant", "an evaluation")
-        run.record("alerts", {"rule": "mine", "level": "warn", "message": "look", "source": "me", "key": ""},
-                   gradient_step=3)  # fmt: skip
+        run.record(
+            "alerts", {"rule": "mine", "level": "warn", "message": "look", "source": "me", "key": ""}, gradient_step=3
+        )
         (late := run.rollouts.begin(task="never ends")).turn("assistant", "still in flight")
     assert late.id
     return folder
@@ -74,8 +76,10 @@ def test_rows_rewards_and_fates_stay_and_the_oldest_lose_tokens_first(folder: Pa
     assert {name: book.table(name).num_rows for name in TABLES} == before
     assert book.sql("select rollout_id, reward, used, reason, turns from rollouts_now order by 1").fetchall() == facts
     assert book.sql("select sum(seconds), count(error) from turns").fetchall() == times
-    (newest_without,) = book.sql("select max(gradient_step) from rollouts_now join (select distinct rollout_id from "
-                                 "tokens where trimmed) using (rollout_id)").fetchall()[0]  # fmt: skip
+    (newest_without,) = book.sql(
+        "select max(gradient_step) from rollouts_now join (select distinct rollout_id from "
+        "tokens where trimmed) using (rollout_id)"
+    ).fetchall()[0]
     newer = f"select rollout_id from rollouts_now where gradient_step > {newest_without}"
     assert book.sql(f"select count(*), count(trimmed) from tokens where rollout_id in ({newer})").fetchall()[0][1] == 0
     assert book.problems() == []
@@ -87,8 +91,11 @@ def test_evaluations_best_worst_and_alarmed_rollouts_keep_everything(folder: Pat
     for table, column in CELLS.items():
         said = book.sql(f"select bool_and(({column} is null) = (trimmed is true)) from {table}").fetchall()
         assert said == [(True,)]
-    whole = set(book.sql("select rollout_id from turns group by 1 having count(trimmed) = 0").to_arrow_table()
-                ["rollout_id"].to_pylist())  # fmt: skip
+    whole = set(
+        book.sql("select rollout_id from turns group by 1 having count(trimmed) = 0")
+        .to_arrow_table()["rollout_id"]
+        .to_pylist()
+    )
     rows = book.rollouts().to_pylist()
     assert {row["rollout_id"] for row in rows if row["mode"] == "eval" or row["gradient_step"] == 3} <= whole
     for step in {row["gradient_step"] for row in rows if row["mode"] == "train"}:
@@ -132,8 +139,9 @@ def test_show_a_rollout_and_run_json_say_what_was_trimmed(folder: Path) -> None:
 def test_the_limit_of_a_run_is_applied_when_its_keeper_seals(folder: Path) -> None:
     book = _book(folder)
     limit = int(_size(book) * 0.85)
-    with rollbook.init("agents", "grpo", run_id=book.id, resume="must", dir=folder, sinks=[], rules=(),
-                       keeper="inline") as run:  # fmt: skip
+    with rollbook.init(
+        "agents", "grpo", run_id=book.id, resume="must", dir=folder, sinks=[], rules=(), keeper="inline"
+    ) as run:
         run.rollouts.keep(bytes=limit)
         run.rollouts.keep(bytes="much")
         assert run.bill()["drops"] == {"rollout_value": 1}

@@ -260,11 +260,15 @@ def test_prompts_are_listed_by_how_often_they_are_solved(tmp_path: Path) -> None
     assert [row["prompt"] for row in found["rows"]] == [HOSTILE, "late", "easy"]
     assert (found["begin"], found["width"]) == (0, 1)
     assert [(row["tried"], row["solved_in"]) for row in found["rows"]] == [
-        ([2] * 10, [0] * 10), ([1] * 10, [0] * 9 + [1]), ([1] * 10, [1] * 10),
-    ]  # fmt: skip
+        ([2] * 10, [0] * 10),
+        ([1] * 10, [0] * 9 + [1]),
+        ([1] * 10, [1] * 10),
+    ]
     assert [(row["rollouts"], row["groups"], row["solved"], row["best"]) for row in found["rows"]] == [
-        (20, 1, 0, 0.0), (10, 1, 1, 1.0), (10, 1, 10, 1.0),
-    ]  # fmt: skip
+        (20, 1, 0, 0.0),
+        (10, 1, 1, 1.0),
+        (10, 1, 10, 1.0),
+    ]
     assert (never["matched"], never["rows"]) == (1, found["rows"][:1])
     assert (always["matched"], always["rows"]) == (1, found["rows"][2:])
     assert second["rows"] == found["rows"][1:2]

@@ -55,8 +55,10 @@ def test_a_rollout_is_a_row_with_its_turns_and_its_tokens(sealed: bool, tmp_path
     assert (task["task_id"], task["prompt"], task["env"]) == (row["task_id"], "2 + 2?", "sums")
     columns = ("turn", "role", "text", "tokens", "trained")
     assert [tuple(turn[name] for name in columns) for turn in rows(run, "turns")] == [
-        (0, "assistant", "add", 5, True), (1, "tool", "4", 3, False), (2, "assistant", "4", 2, True),
-    ]  # fmt: skip
+        (0, "assistant", "add", 5, True),
+        (1, "tool", "4", 3, False),
+        (2, "assistant", "4", 2, True),
+    ]
     tokens = run.book.table("tokens")
     assert tokens["first"].to_pylist() == [0, 8]
     assert tokens["ids"].to_pylist() == [[0, 1, 2, 3, 4], [1, 2]]
@@ -275,8 +277,12 @@ def test_odd_input_is_counted_and_costs_nothing_else(call: Any, cause: str, run:
     assert (found["reward"], found["advantage"], found["staleness"], found["status"]) == (1.0, 0.5, 1, "completed")
     texts = found.turns()["text"].to_pylist()
     assert (texts[0], texts[-1]) == ("before", "after")
-    told = {"rollout_columns": "the trainer", "unknown_rollout": "fates of", "rollout_fates": "uses with",
-            "rollout_version": "trained by an older"}.get(cause, "-")  # fmt: skip
+    told = {
+        "rollout_columns": "the trainer",
+        "unknown_rollout": "fates of",
+        "rollout_fates": "uses with",
+        "rollout_version": "trained by an older",
+    }.get(cause, "-")
     assert all(problem.startswith(f"rollouts: {told}") for problem in run.book.problems())
 
 

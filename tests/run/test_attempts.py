@@ -232,9 +232,15 @@ def test_what_was_stored_and_not_dumped_survives_a_plain_resume(end: str, root: 
     train = again.scope("train")
     train.store(x=5.0)
     assert train.dump() == {
-        "x/mean": 3.0, "x/std": pytest.approx((8 / 3) ** 0.5), "x/median": 3.0, "x/n": 3,
-        "y/mean": 7.0, "y/std": 0.0, "y/median": 7.0, "y/n": 1,
-    }  # fmt: skip
+        "x/mean": 3.0,
+        "x/std": pytest.approx((8 / 3) ** 0.5),
+        "x/median": 3.0,
+        "x/n": 3,
+        "y/mean": 7.0,
+        "y/std": 0.0,
+        "y/median": 7.0,
+        "y/n": 1,
+    }
     assert train.dump() == {"x/n": 0, "y/n": 0}
     again.finish()
     third = start(resume="must")

@@ -74,9 +74,15 @@ def test_what_a_script_prints_is_kept_with_times_and_streams_and_printed_as_befo
     )
     book = script(body, tmp_path, env={"PYTHONIOENCODING": "utf-8:backslashreplace"})
     assert kept(book.path) == [
-        ("", "loss 0.5"), ("", "two parts"), ("!", "a warning"), ("", "x"), ("", "y"), ("", "the key is ***"),
-        ("", "red and \\ud800"), ("", "no end"),
-    ]  # fmt: skip
+        ("", "loss 0.5"),
+        ("", "two parts"),
+        ("!", "a warning"),
+        ("", "x"),
+        ("", "y"),
+        ("", "the key is ***"),
+        ("", "red and \\ud800"),
+        ("", "no end"),
+    ]
     assert [line.bare() for line in book.log(search="warning")] == ["a warning"]
     assert book.log(search="warning")[0].is_error()
     assert book.log()[0].time is not None
@@ -236,12 +242,14 @@ BAR = "\r{}%|####| {}/9"
         (["long line\r\x1b[Kshort\n"], ["short"]),
         (["windows\r\n", "lines\r\n"], ["windows", "lines"]),
         (["a\bb\n"], ["b"]),
-        (["\router 1", "\n", "\rinner 1", "\x1b[A", "\n", "\rinner 2", "\x1b[A", "\router 2", "\n", "\n"],
-         ["outer 2", "inner 2"]),
+        (
+            ["\router 1", "\n", "\rinner 1", "\x1b[A", "\n", "\rinner 2", "\x1b[A", "\router 2", "\n", "\n"],
+            ["outer 2", "inner 2"],
+        ),
         (["\x1b]0;title\x07text\n"], ["text"]),
         (["x" * 5_000 + "\n"], ["x" * 4_000 + " … 1,000 characters left out …"]),
     ],
-)  # fmt: skip
+)
 def test_what_is_drawn_again_and_again_is_kept_as_it_last_looked(
     console: Console, tmp_path: Path, written: list[str], lines: list[str]
 ) -> None:
@@ -374,10 +382,13 @@ def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(tmp_p
         programs = [
             subprocess.Popen(
                 [sys.executable, "-c", body, str(tmp_path / "runs"), str(n)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
             )
             for n in range(3)
-        ]  # fmt: skip
+        ]
         for program in programs:
             assert program.stdout is not None
             assert program.stdout.readline() == "ready\n"

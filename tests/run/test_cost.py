@@ -25,9 +25,15 @@ from rollbook.testing.rows import some_run, training_rows
 from waiting import until
 
 TRAINING = (
-    "train/loss", "train/value_loss", "train/policy_gradient_loss", "train/entropy_loss", "train/approx_kl",
-    "train/explained_variance", "rollout/ep_rew_mean", "time/fps",
-)  # fmt: skip
+    "train/loss",
+    "train/value_loss",
+    "train/policy_gradient_loss",
+    "train/entropy_loss",
+    "train/approx_kl",
+    "train/explained_variance",
+    "rollout/ep_rew_mean",
+    "time/fps",
+)
 KEYS = [*TRAINING, *(f"m/k{i:02d}" for i in range(12))]
 
 
@@ -162,11 +168,17 @@ def test_a_row_through_a_filter_takes_some_dozen_calls(tmp_path: Path) -> None:
 
 
 FILTERS: list[tuple[str, dict[str, Any]]] = [
-    ("aggregate", {"keys": "return|loss"}), ("clocked", {}), ("drop_none", {}), ("drop_non_finite", {}),
-    ("every", {"seconds": 1, "per": "key"}), ("merge", {}), ("prefix", {"prefix": "seed3/"}),
-    ("rename", {"pattern": "^update/", "replace": "learner/"}), ("select", {"keys": "return|loss"}),
+    ("aggregate", {"keys": "return|loss"}),
+    ("clocked", {}),
+    ("drop_none", {}),
+    ("drop_non_finite", {}),
+    ("every", {"seconds": 1, "per": "key"}),
+    ("merge", {}),
+    ("prefix", {"prefix": "seed3/"}),
+    ("rename", {"pattern": "^update/", "replace": "learner/"}),
+    ("select", {"keys": "return|loss"}),
     ("smooth", {"keys": "return"}),
-]  # fmt: skip
+]
 
 
 def in_a_fresh_interpreter(code: str, folder: Path) -> Any:

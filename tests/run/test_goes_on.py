@@ -93,13 +93,15 @@ def test_it_counts_for_one_run_of_the_program(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("fields", "lines"),
     [
-        ({"id": "a", "project": "p", "name": "n", "command": ["python", "t.py"], "cwd": "/w x"},
-         ["cd '/w x' && ROLLBOOK_RESUME=a python t.py", "rollbook.init('p', 'n', run_id='a', resume=\"must\")"]),
+        (
+            {"id": "a", "project": "p", "name": "n", "command": ["python", "t.py"], "cwd": "/w x"},
+            ["cd '/w x' && ROLLBOOK_RESUME=a python t.py", "rollbook.init('p', 'n', run_id='a', resume=\"must\")"],
+        ),
         ({"id": "a", "door": "wandb", "command": ["python", "t.py", "--key=***"]}, ["ROLLBOOK_RESUME=a"]),
         ({"id": "a", "door": "wandb"}, ["ROLLBOOK_RESUME=a"]),
         ({"id": "a", "made_by": "W&B offline run", "command": ["python", "t.py"]}, []),
     ],
-)  # fmt: skip
+)
 def test_a_command_that_would_not_work_is_not_said(fields: dict[str, Any], lines: list[str]) -> None:
     assert how_to_resume(RunJson.of(fields)) == lines
 

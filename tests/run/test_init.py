@@ -388,10 +388,16 @@ def test_a_newer_format_is_refused_by_name(start: Start) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "", "{", "[]", '{"format": 1}', '{"format": "x", "id": "a", "attempts": []}', "\x00\xff",
-        '{"format": 1, "id": "a", "attempts": [3]}', '{"format": 1, "id": "a", "attempts": [{"n": "1"}]}',
+        "",
+        "{",
+        "[]",
+        '{"format": 1}',
+        '{"format": "x", "id": "a", "attempts": []}',
+        "\x00\xff",
+        '{"format": 1, "id": "a", "attempts": [3]}',
+        '{"format": 1, "id": "a", "attempts": [{"n": "1"}]}',
     ],
-)  # fmt: skip
+)
 def test_a_damaged_run_page_is_an_error_that_says_so(start: Start, content: str) -> None:
     run = start("p", "n")
     run.finish()

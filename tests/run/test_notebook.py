@@ -121,8 +121,10 @@ def test_cells_go_on_with_the_run_that_is_open_and_a_restarted_kernel_begins_its
         )
 
     assert books() == [
-        (0, "finished", 1, [1.0, 2.0, 3.0]), (1, "finished", 2, [4.0, 5.0]), (2, "finished", 1, [6.0]),
-    ]  # fmt: skip
+        (0, "finished", 1, [1.0, 2.0, 3.0]),
+        (1, "finished", 2, [4.0, 5.0]),
+        (2, "finished", 1, [6.0]),
+    ]
 
 
 def test_a_notebook_shows_the_line_of_the_user_and_the_message_alone(tmp_path: Path) -> None:

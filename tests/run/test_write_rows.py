@@ -110,8 +110,13 @@ def test_rows_of_another_table_are_its_columns(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_used_is_left_out_counted_and_named(tmp_path: Path) -> None:
-    rows = [{"time": 1e9, "loss": 1.0}, 3, {"time": "yesterday", "loss": 2.0}, {"time": -5.0, "loss": 3.0},
-            {"time": 1e9, "env_step": 1.5, "loss": 4.0, "odd": object()}]  # fmt: skip
+    rows = [
+        {"time": 1e9, "loss": 1.0},
+        3,
+        {"time": "yesterday", "loss": 2.0},
+        {"time": -5.0, "loss": 3.0},
+        {"time": 1e9, "env_step": 1.5, "loss": 4.0, "odd": object()},
+    ]
     with open_run(tmp_path) as run:
         with pytest.warns(RollbookWarning) as warned:
             assert run.write_rows(rows) == 2
@@ -302,9 +307,12 @@ def test_rows_of_one_number_keep_the_clock_each_of_them_has(tmp_path: Path) -> N
     with pytest.warns(RollbookWarning), open_run(tmp_path) as run:
         assert run.write_rows(rows, source="x") == len(rows)
     table = rollbook.open(tmp_path).one().metrics(["loss"])
-    found = {value: (env, gradient) for env, gradient, value in zip(
-        table["env_step"].to_pylist(), table["gradient_step"].to_pylist(), table["loss"].to_pylist(), strict=True
-    )}  # fmt: skip
+    found = {
+        value: (env, gradient)
+        for env, gradient, value in zip(
+            table["env_step"].to_pylist(), table["gradient_step"].to_pylist(), table["loss"].to_pylist(), strict=True
+        )
+    }
     assert [found[value] for value in (0.5, 1.5, 2.5, 3, 5.5)] == [
         (1, None),
         (None, 7),

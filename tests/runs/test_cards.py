@@ -29,9 +29,15 @@ def test_everything_a_notebook_shows_is_escaped_and_small(tmp_path: Path) -> Non
     entries = [compare.Entry(BAD, "r", seed, "", float(seed)) for seed in range(5)]
     comparison = compare.compare(entries, metric=BAD, by="config.algo", how="last")
     shown = {
-        "run": run, "book": runs[0], "runs": runs, "series": runs[0].series("test/return"), "curves": curves,
-        "comparison": comparison, "episode": runs[0].episode("e1"), "diff": runs.diff("test/return"),
-    }  # fmt: skip
+        "run": run,
+        "book": runs[0],
+        "runs": runs,
+        "series": runs[0].series("test/return"),
+        "curves": curves,
+        "comparison": comparison,
+        "episode": runs[0].episode("e1"),
+        "diff": runs.diff("test/return"),
+    }
     for name, thing in shown.items():
         text = thing._repr_html_()
         assert "<img" not in text, name

@@ -186,8 +186,10 @@ def test_stairs_in_characters_hold_their_value_until_the_next_point() -> None:
 def test_the_legend_says_what_the_band_is_and_of_how_many() -> None:
     x = np.arange(30.0)
     groups = {"ppo": {str(seed): compare.RunCurve(x, x + seed) for seed in range(5)}}
-    assert "IQM of 5 seeds, 95 % at each point" in draw("curves", compare.curves(
-        groups, key="k", axis="x", draws=99).panel()).bytes("svg").decode()  # fmt: skip
+    assert (
+        "IQM of 5 seeds, 95 % at each point"
+        in draw("curves", compare.curves(groups, key="k", axis="x", draws=99).panel()).bytes("svg").decode()
+    )
     few = {"ppo": {str(seed): compare.RunCurve(x, x + seed) for seed in range(3)}}
     curves = compare.curves(few, key="k", axis="x")
     panel = curves.panel()

@@ -133,9 +133,7 @@ def test_a_run_that_did_not_finish_counts_as_worse_than_all_that_did_and_is_said
         sign = -1 if lower else 1
         made = entries({"a": [sign * x for x in (9, 8, 7, 6, 5)], "b": [sign * x for x in (4, 3, 2)]})
         made += [compare.Entry("b", f"b {n}", n, "", sign * 100.0, crashed=True) for n in (3, 4)]
-        found = compare.compare(
-            made, metric="m", by="g", how="last", direction="lower" if lower else "higher"
-        )  # fmt: skip
+        found = compare.compare(made, metric="m", by="g", how="last", direction="lower" if lower else "higher")
         assert found.pairs[0].better == "a"
         said = found.pairs[0].verdict
         assert (said.won, said.failed_b, said.n_b) == (25, 2, 5)  # type: ignore[union-attr]
@@ -382,8 +380,10 @@ def test_an_end_of_an_interval_that_is_zero_reads_zero() -> None:
     scores = [0.0, 4.02199, 4.19867, 4.55371, 5.68977]
     answer = compare.compare(
         [compare.Entry("a", f"a {seed}", seed, "", score) for seed, score in enumerate(scores)],
-        metric="m", by="g", how="last",
-    )  # fmt: skip
+        metric="m",
+        by="g",
+        how="last",
+    )
     low = answer.groups[0].interval.low  # type: ignore[union-attr]
     assert low == 0.0 or abs(low) > 1e-9
 
@@ -431,8 +431,10 @@ def test_a_group_that_alone_has_scores_is_not_taken_for_all_runs_of_one_setting(
     alone = judged({"a": [1.0, 2.0, 3.0]})
     beside = compare.compare(
         [*entries({"a": [1.0, 2.0, 3.0]}), compare.Entry("b", "b 0", 0, "", None)],
-        metric="test/return", by="config.algo", how="last",
-    )  # fmt: skip
+        metric="test/return",
+        by="config.algo",
+        how="last",
+    )
     for comparison, same in ((alone, True), (beside, False)):
         (note,) = (note for note in comparison.notes if "nothing to compare it with" in note)
         assert ("All runs have the same config.algo" in note, "Only a has scores" in note) == (same, not same)

@@ -54,8 +54,13 @@ def test_a_table_has_configuration_and_results_as_columns(runs: rollbook.RunSet)
     how = {"test/return": ["best", "last", "mean of the last 20"], "loss": "best"}
     table = runs.table(columns=["seed", "config.algo"], metrics=how)
     assert table.column_names == [
-        "seed", "config.algo", "test/return best", "test/return last", "test/return mean of the last 20", "loss",
-    ]  # fmt: skip
+        "seed",
+        "config.algo",
+        "test/return best",
+        "test/return last",
+        "test/return mean of the last 20",
+        "loss",
+    ]
     for row, book in zip(table.to_pylist(), runs, strict=True):
         values = book.arrays("test/return", x="env_step")["test/return"]
         assert row["test/return best"] == values.max()
@@ -424,8 +429,9 @@ def odd_runs(tmp_path_factory: pytest.TempPathFactory) -> rollbook.RunSet:
         ("other", "loss", steps, np.arange(10.0)),
     ):
         for seed in range(2):
-            with rollbook.init("odd", algorithm, dir=root, seed=seed, config={"algo": algorithm}, sinks=[],
-                               keeper="inline") as run:  # fmt: skip
+            with rollbook.init(
+                "odd", algorithm, dir=root, seed=seed, config={"algo": algorithm}, sinks=[], keeper="inline"
+            ) as run:
                 run.log_many({key: y}, env_step=x)
     return rollbook.open(root)
 

@@ -137,10 +137,13 @@ def test_the_best_is_described_by_what_it_does_not_share_with_all_others() -> No
 def both(*values: object) -> Settings:
     """Twelve configurations: lr in three steps, an optimiser that mostly goes with it, and a size that does not."""
     return {
-        f"c{i}": {"config.lr": i % 3, "config.optimiser": values[i] if i < len(values) else int(i % 3 == 2),
-                  "config.size": i // 6}
+        f"c{i}": {
+            "config.lr": i % 3,
+            "config.optimiser": values[i] if i < len(values) else int(i % 3 == 2),
+            "config.size": i // 6,
+        }
         for i in range(12)
-    }  # fmt: skip
+    }
 
 
 def test_a_setting_that_only_goes_with_another_has_no_share_of_its_own_and_names_the_other() -> None:

@@ -176,9 +176,15 @@ def test_alerts_of_all_runs_are_listed_by_time_and_from_a_moment_on(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("levels", "fail_on", "status"),
-    [((), "warn", 0), (("warn",), "never", 0), (("warn",), "warn", 1), (("warn",), "fail", 0), (("fail",), "warn", 1),
-     (("fail",), "fail", 1)],
-)  # fmt: skip
+    [
+        ((), "warn", 0),
+        (("warn",), "never", 0),
+        (("warn",), "warn", 1),
+        (("warn",), "fail", 0),
+        (("fail",), "warn", 1),
+        (("fail",), "fail", 1),
+    ],
+)
 def test_alerts_exit_with_1_from_the_level_on_that_was_asked_for(
     levels: tuple[str, ...], fail_on: str, status: int, tmp_path: Path
 ) -> None:

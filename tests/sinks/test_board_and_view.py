@@ -222,5 +222,10 @@ def test_a_curve_keeps_its_shape_in_few_points():
 
 def test_bytes_are_shown_in_the_unit_that_fits() -> None:
     assert [size(n) for n in (0, 999, 1500, 4.6e9, -2e6, float("nan"))] == [
-        "0 B", "999 B", "1.5 kB", "4.6 GB", "-2.0 MB", "nan",
-    ]  # fmt: skip
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "4.6 GB",
+        "-2.0 MB",
+        "nan",
+    ]

@@ -194,8 +194,11 @@ def test_students_interval_is_scipys() -> None:
 def test_bca_is_scipys_with_the_same_resamples(statistic: str, n: int) -> None:
     x = rng(n).lognormal(size=n)
     drawn = replicates(statistic, x[:, None, None], seed_counts(n, 1_500, rng(1)))
-    function = (lambda v, axis: v.mean(axis=axis)) if statistic == "mean" else (
-        lambda v, axis: scipy.stats.trim_mean(v, 0.25, axis=axis))  # fmt: skip
+    function = (
+        (lambda v, axis: v.mean(axis=axis))
+        if statistic == "mean"
+        else (lambda v, axis: scipy.stats.trim_mean(v, 0.25, axis=axis))
+    )
     own = (lambda s: s.mean(axis=(0, 1))) if statistic == "mean" else iqm
     low, high = bca(drawn, function(x, 0), jackknife(own, x[:, None, None]))
     shared = scipy.stats.bootstrap((x,), function, n_resamples=9, method="percentile", rng=rng(2))
@@ -295,9 +298,12 @@ def by_hand(scores: np.ndarray, counts: np.ndarray, statistic: str) -> np.ndarra
 
 
 @given(
-    st.integers(1, 40), st.integers(1, 12), st.integers(1, 3), st.integers(0, 10**6),
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.integers(1, 3),
+    st.integers(0, 10**6),
     st.sampled_from(["plain", "ties", "ceiling", "outlier", "tiny"]),
-)  # fmt: skip
+)
 def test_replicates_are_the_statistic_of_each_resample(n: int, tasks: int, points: int, seed: int, kind: str) -> None:
     scores = rng(seed).normal(size=(n, tasks, points))
     if kind == "ties":

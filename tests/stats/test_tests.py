@@ -152,8 +152,14 @@ def test_constants_are_no_certainty() -> None:
     assert permutation([1.0] * 5, [1.0] * 5, rng=rng()).p == 1.0
 
 
-@pytest.mark.parametrize("call", [lambda: welch([1.0], [1.0, 2.0]), lambda: yuen([1.0] * 3, [1.0] * 4),
-                                  lambda: permutation([1.0, np.nan], [1.0, 2.0], rng=rng())])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: welch([1.0], [1.0, 2.0]),
+        lambda: yuen([1.0] * 3, [1.0] * 4),
+        lambda: permutation([1.0, np.nan], [1.0, 2.0], rng=rng()),
+    ],
+)
 def test_too_few_or_undecided_scores_are_refused(call: object) -> None:
     with pytest.raises(BadInput):
         call()  # type: ignore[operator]

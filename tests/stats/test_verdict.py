@@ -187,8 +187,12 @@ def test_the_order_of_seeds_and_of_groups_plays_no_part(a: list[float], b: list[
     assert shuffled == found
     turned = Study().look({"b": b, "a": a}).verdict("a", "b")
     assert (turned.better, turned.p, turned.limit, turned.won, turned.ahead) == (
-        found.better, found.p, found.limit, found.won, found.ahead,
-    )  # fmt: skip
+        found.better,
+        found.p,
+        found.limit,
+        found.won,
+        found.ahead,
+    )
     assert turned.difference == pytest.approx(-found.difference)
 
 

@@ -141,9 +141,15 @@ class FakeLane:
 
     def rare(self, values: dict[str, Any], scope: str = "", at: str = "", table: str = "metrics", **clocks: int) -> int:
         return self.frame(
-            {"table": table, "scope": scope, "at": at, "clocks": self.clocks(clocks), "keys": list(values),
-             "values": list(values.values())}
-        )  # fmt: skip
+            {
+                "table": table,
+                "scope": scope,
+                "at": at,
+                "clocks": self.clocks(clocks),
+                "keys": list(values),
+                "values": list(values.values()),
+            }
+        )
 
     def chunk(self, table: str, columns: dict[str, Any], n: int, scope: str = "", at: str = "", **rest: Any) -> int:
         extra = {name: rest.pop(name) for name in ("clock_columns", "time_column") if name in rest}

@@ -138,9 +138,15 @@ def test_a_reader_goes_on_where_it_stopped_and_leaves_out_the_middle_when_it_is_
 
 def test_rows_as_a_table_are_what_arrow_itself_would_make() -> None:
     part = pa.struct([("fate", pa.string()), ("n", pa.int64())])
-    schema = pa.schema([
-        ("name", pa.string()), ("n", pa.int64()), ("share", pa.float64()), ("parts", pa.list_(part)), ("part", part),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("name", pa.string()),
+            ("n", pa.int64()),
+            ("share", pa.float64()),
+            ("parts", pa.list_(part)),
+            ("part", part),
+        ]
+    )
     rows: list[dict[str, Any]] = [
         {"name": "ä", "n": 2**62, "share": 0.1, "parts": [{"fate": "used", "n": 1}, {"fate": None}], "part": {"n": 3}},
         {"name": None, "n": None, "share": float("inf"), "parts": None, "part": {"fate": "lost", "n": None}},

@@ -211,8 +211,12 @@ def test_a_lost_run_page_is_made_again_from_what_is_left(originals: dict[str, Pa
     repair(copy)
     book = Book(copy)
     was = Book(originals["sealed" if "sealed" in copy.name else "killed"])
-    assert (book.project, book.id, book.name, book.clocks) == (copy.parent.name, was.id if "sealed" in copy.name else
-        "killed01", copy.name.rpartition("-")[0], was.clocks)  # fmt: skip
+    assert (book.project, book.id, book.name, book.clocks) == (
+        copy.parent.name,
+        was.id if "sealed" in copy.name else "killed01",
+        copy.name.rpartition("-")[0],
+        was.clocks,
+    )
     assert (book.config, book.summary["best"]) == ({"lr": 0.1, "sizes": [64, 64]}, 3.0)
     assert book.status == ("finished" if "sealed" in copy.name else "crashed")
     ended = book.info.ended

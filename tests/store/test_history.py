@@ -275,8 +275,13 @@ def many_writers(root: Path, ahead: float) -> Path:
     run = make_run(root, clocks=[*STANDARD, "tokens"])
     machines = {"b": 1000.0, "c": 1000.0 + ahead}
     made = {}
-    for name, machine, own in [("w1", "b", 0.0), ("near", "b", -60.0), ("host", "b", 0.0), ("far", "c", 0.0),
-                               ("blind", "c", 0.0)]:  # fmt: skip
+    for name, machine, own in [
+        ("w1", "b", 0.0),
+        ("near", "b", -60.0),
+        ("host", "b", 0.0),
+        ("far", "c", 0.0),
+        ("blind", "c", 0.0),
+    ]:
         clocks = (*STANDARD, "tokens")
         made[name] = FakeWriter(
             run, name, attempt=1, start=machines[machine] + own, boot_id=machine, main=name == "w1", clocks=clocks
@@ -295,9 +300,11 @@ def many_writers(root: Path, ahead: float) -> Path:
             made["w1"]._mono = at + 6
             lanes["w1"].chunk(
                 "checkpoints",
-                {"checkpoint_id": ["c"], "path": ["x"], "positions": [json.dumps(where)], "seconds": [0.0]}, 1,
-                env_step=2, gradient_step=2,
-            )  # fmt: skip
+                {"checkpoint_id": ["c"], "path": ["x"], "positions": [json.dumps(where)], "seconds": [0.0]},
+                1,
+                env_step=2,
+                gradient_step=2,
+            )
     write_run(run, attempts=[attempt(1), attempt(2, 1, {"writers": {}, "moment": 0}, writer="w2")])
     return run
 

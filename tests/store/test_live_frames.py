@@ -164,9 +164,13 @@ def test_rows_with_one_text_are_the_same_whether_frames_are_kept_or_read_again(
             assert not log.exists()
             log.write_bytes(whole)
     asked = {
-        "rollout_id": ["r1", "r3\u00e4", "r9"], "turn": ["3", "1"], "text": ["None", "z", "[1]"], "odd": ["z", "1"],
-        "more": ["0"], "scope": ["a"],
-    }  # fmt: skip
+        "rollout_id": ["r1", "r3\u00e4", "r9"],
+        "turn": ["3", "1"],
+        "text": ["None", "z", "[1]"],
+        "odd": ["z", "1"],
+        "more": ["0"],
+        "scope": ["a"],
+    }
     kept = {(name, text): Book(run).table("turns", where=(name, text)) for name in asked for text in asked[name]}
     tuned(kept_frame_bytes=0)
     for (name, text), rows in kept.items():

@@ -150,8 +150,14 @@ def the_demo(root: Path) -> Path:
 
 
 STATES: list[Callable[[Path], Path]] = [
-    ten_rows, many_rows, many_key_sets, killed_and_repaired, rewound, resumed_at_a_checkpoint, the_demo,
-]  # fmt: skip
+    ten_rows,
+    many_rows,
+    many_key_sets,
+    killed_and_repaired,
+    rewound,
+    resumed_at_a_checkpoint,
+    the_demo,
+]
 
 
 @pytest.fixture(scope="module")

@@ -161,8 +161,13 @@ def test_a_damaged_segment_is_named_by_every_reader_and_its_sound_rows_are_read(
         assert all(any(segment.name in text for text in texts) for texts in (verify(folder), Book(folder).problems()))
 
 
-BITS = [8 * layout.STATE_AT + 1, 8 * layout.GENERATION_AT, 8 * layout.FIRST_SEQ_AT + 12,
-        8 * layout.STATE_AT, 8 * layout.FIRST_SEQ_AT + 63]  # fmt: skip
+BITS = [
+    8 * layout.STATE_AT + 1,
+    8 * layout.GENERATION_AT,
+    8 * layout.FIRST_SEQ_AT + 12,
+    8 * layout.STATE_AT,
+    8 * layout.FIRST_SEQ_AT + 63,
+]
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,13 @@ def test_conditions_on_rows_take_the_column_as_written(runs: Path) -> None:
 def test_settings_of_runs_are_told_apart(runs: Path) -> None:
     found = rollbook.open(runs)
     for where, names in {
-        "config.lr = 0.2": ["a"], "config.LR = 0.1": ["a"], "config.lr = 0.1": [], "config.Lr = 0.3": ["b"],
-        "config.LR = 0.1 and config.lr = 0.2": ["a"], "config.LR = 0.1 or config.Lr = 0.3": ["a", "b"],
-    }.items():  # fmt: skip
+        "config.lr = 0.2": ["a"],
+        "config.LR = 0.1": ["a"],
+        "config.lr = 0.1": [],
+        "config.Lr = 0.3": ["b"],
+        "config.LR = 0.1 and config.lr = 0.2": ["a"],
+        "config.LR = 0.1 or config.Lr = 0.3": ["a", "b"],
+    }.items():
         assert sorted(row["name"] for row in found.where(where).rows()) == names, where
     settings = '"config.LR", "config.lr", "config.Lr"'
     assert found.sql(f"select {settings} from runs order by name").fetchall() == [(0.1, 0.2, None), (None, None, 0.3)]

@@ -42,10 +42,13 @@ def _group(run: Any, rng: np.random.Generator, step: int, n: int, task: str, ski
                 _report(rollout, rng, text, calls=[{"name": "read", "arguments": {"lines": f"{turn}-{turn + 9}"}}])
                 is_broken = rng.random() < 0.15
                 rollout.turn(
-                    "tool", "\n".join(f"{k} def _clock(text: str):  # {HOSTILE}" for k in range(12)),
-                    name="read" if turn else "run_tests", tokens=120, seconds=float(rng.gamma(2, 0.5)),
+                    "tool",
+                    "\n".join(f"{k} def _clock(text: str):  # {HOSTILE}" for k in range(12)),
+                    name="read" if turn else "run_tests",
+                    tokens=120,
+                    seconds=float(rng.gamma(2, 0.5)),
                     error="TimeoutError: no sandbox within 9 s" if is_broken else None,
-                )  # fmt: skip
+                )
             answer = (
                 "Fixed by pytest.skip of the failing test."
                 if rng.random() < skill / 3
@@ -68,9 +71,15 @@ def _group(run: Any, rng: np.random.Generator, step: int, n: int, task: str, ski
     else:
         gaps = rng.gamma(2, 0.05, SIZE)
         run.rollouts.trained(
-            ids, advantage=[reward - mean for reward in rewards], trained_version=step - 1, gradient_step=step,
-            clipped=rng.random(SIZE) * 0.1, gap_mean=gaps, gap_max=gaps * 5, ratio_mean=1 + gaps / 10,
-        )  # fmt: skip
+            ids,
+            advantage=[reward - mean for reward in rewards],
+            trained_version=step - 1,
+            gradient_step=step,
+            clipped=rng.random(SIZE) * 0.1,
+            gap_mean=gaps,
+            gap_max=gaps * 5,
+            ratio_mean=1 + gaps / 10,
+        )
 
 
 def _report(rollout: Any, rng: np.random.Generator, text: str, **more: Any) -> None:

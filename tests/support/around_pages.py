@@ -90,9 +90,14 @@ def spinningup() -> Frame:
     seen: list[Any] = []
     tracker = SimpleNamespace(log=lambda row, step=None: seen.append(row))
     names = yield {
-        "actor_critic": {}, "ep_ret": 21.0, "ep_len": 21, "epoch": 0, "experiment": None,
-        "wandb": SimpleNamespace(run=tracker), "writer": SimpleNamespace(add_scalar=lambda *row: seen.append(row)),
-    }  # fmt: skip
+        "actor_critic": {},
+        "ep_ret": 21.0,
+        "ep_len": 21,
+        "epoch": 0,
+        "experiment": None,
+        "wandb": SimpleNamespace(run=tracker),
+        "writer": SimpleNamespace(add_scalar=lambda *row: seen.append(row)),
+    }
     assert only().series("AverageEpRet").mean.tolist() == [21.0]
     with_trackers = names["EpochLogger"](**names["logger_kwargs"])
     with_trackers.log_tabular("Epoch", 0)
@@ -103,9 +108,13 @@ def spinningup() -> Frame:
 @around("adapters/rollout_frameworks.md")
 def rollout_frameworks() -> Frame:
     step = SimpleNamespace(
-        ob=SimpleNamespace(to_ints=lambda: [1, 2]), reward=1.0, episode_done=True, metrics={}, logs={},
+        ob=SimpleNamespace(to_ints=lambda: [1, 2]),
+        reward=1.0,
+        episode_done=True,
+        metrics={},
+        logs={},
         ac=SimpleNamespace(tokens=[3], maybe_logprobs=[-1.0], stop_reason="stop"),
-    )  # fmt: skip
+    )
     group = SimpleNamespace(
         trajectories_G=[SimpleNamespace(transitions=[step])], final_rewards_G=[0.0], get_total_rewards=lambda: [1.0]
     )
@@ -133,9 +142,15 @@ def rollout_frameworks() -> Frame:
     stand_in("nemo_rl.algorithms.grpo", setup=lambda *_: (*[None] * 6, nemo, None))
     stand_in("tinker_cookbook.utils.ml_log", setup_logging=lambda *_, **__: logger())
     names = yield {
-        "asyncio": asyncio, "PPOTrainer": PPOTrainer, "output_dir": "out", "log_dir": "logs", "config": {},
-        "rollouts": [rollout()], "i": 3, "tokenizer": SimpleNamespace(decode=str),
-    }  # fmt: skip
+        "asyncio": asyncio,
+        "PPOTrainer": PPOTrainer,
+        "output_dir": "out",
+        "log_dir": "logs",
+        "config": {},
+        "rollouts": [rollout()],
+        "i": 3,
+        "tokenizer": SimpleNamespace(decode=str),
+    }
     book = names["run"].book
     assert book.rollout(names["ids"][0][0])["gradient_step"] == 3
     assert len(monitors._monitors) == len(nemo.loggers) == 1
@@ -156,9 +171,11 @@ def index() -> Frame:
         PPO("MlpPolicy", "CartPole-v1", n_steps=64).learn(128, callback=RollbookCallback())
     book = only()
     names = yield {
-        "rollbook": rollbook, "RollbookCallback": RollbookCallback, "book": book,
+        "rollbook": rollbook,
+        "RollbookCallback": RollbookCallback,
+        "book": book,
         "model": PPO("MlpPolicy", "CartPole-v1", n_steps=64),
-    }  # fmt: skip
+    }
     assert only("CartPole-v1").seed == 1
     assert names["aliases"].resolve("train/return", book.keys())
     assert book.canonical()["train/return"] == "rollout/ep_rew_mean"
@@ -190,12 +207,16 @@ def acme() -> Frame:
     counter = Counter()
     agent = loops.Agent(np.zeros((10, 2)), 0.3, 1, make_logger(run, prefix="learner"), Counter(counter, "learner"))
     names = yield {
-        "acme": acme, "environment": loops.Corridor(), "agent": agent, "counter": counter, "run": run,
+        "acme": acme,
+        "environment": loops.Corridor(),
+        "agent": agent,
+        "counter": counter,
+        "run": run,
         "make_logger": make_logger,
         "eval_loop": lambda logger: acme.EnvironmentLoop(
             loops.Corridor(), loops.Agent(np.ones((10, 2)), 1.0, 1), logger=logger, should_update=False
         ),
-    }  # fmt: skip
+    }
     names["loop"].run(num_episodes=4)
     book = only()
     assert len(book.series("train_loop/episode_return")) == 4
@@ -238,10 +259,15 @@ def tianshou() -> Frame:
         return "policy.pth"
 
     names = yield {
-        "algorithm": algorithm, "OffPolicyTrainerParams": params_of, "run": None, "save": save,
-        "TensorboardLogger": TensorboardLogger, "SummaryWriter": SummaryWriter, "rollbook": rollbook,
+        "algorithm": algorithm,
+        "OffPolicyTrainerParams": params_of,
+        "run": None,
+        "save": save,
+        "TensorboardLogger": TensorboardLogger,
+        "SummaryWriter": SummaryWriter,
+        "rollbook": rollbook,
         "save_best": lambda _: None,
-    }  # fmt: skip
+    }
     algorithm.run_training(names["params"])
     rollbook.finish()
     book = rollbook.open("runs").one(id="first")
@@ -273,9 +299,15 @@ def lightzero() -> Frame:
     main_config.env.update(collector_env_num=1, evaluator_env_num=1, n_evaluator_episode=1)
     main_config.env.manager = {"shared_memory": False}
     main_config.policy.update(
-        collector_env_num=1, evaluator_env_num=1, n_episode=1, num_simulations=2, update_per_collect=2, batch_size=8,
-        eval_freq=100, cuda=False,
-    )  # fmt: skip
+        collector_env_num=1,
+        evaluator_env_num=1,
+        n_episode=1,
+        num_simulations=2,
+        update_per_collect=2,
+        batch_size=8,
+        eval_freq=100,
+        cuda=False,
+    )
     create_config.env_manager.type = "base"
 
     def another_run() -> Any:
@@ -345,9 +377,11 @@ def rllib() -> Frame:
     ray.init(num_cpus=2, include_dashboard=False, ignore_reinit_error=True)
     names = yield {
         "PPOConfig": lambda: PPOConfig().env_runners(num_env_runners=0).training(train_batch_size=200),
-        "Plant": example("rllib_env_data").Plant, "tune": tune, "stop": {"training_iteration": 1},
+        "Plant": example("rllib_env_data").Plant,
+        "tune": tune,
+        "stop": {"training_iteration": 1},
         "storage": str(Path("ray_results").absolute()),
-    }  # fmt: skip
+    }
     names["tuner"].fit()
     ray.shutdown()
     assert only("plant").episodes().num_rows > 0
@@ -393,9 +427,10 @@ def neptune() -> Frame:
 
 
 @around(
-    "adapters/trl.md", "trl",
+    "adapters/trl.md",
+    "trl",
     {"[RollbookCallback()],\n)": "[RollbookCallback()],\n)\ntrainer.train()", '="out"': '="out", use_cpu=True'},
-)  # fmt: skip
+)
 def trl() -> Frame:
     from transformers import TrainingArguments
     from trl import GRPOConfig, GRPOTrainer
@@ -414,10 +449,15 @@ def trl() -> Frame:
 
     run = rollbook.init("page", "trl", sinks=[], clocks=["train_iter"])
     names = yield {
-        "GRPOTrainer": trainer_of, "model": words.make_model(), "accuracy": words.says_cat, "config": config,
-        "format_reward": words.is_short, "data": Dataset.from_dict({"prompt": ["cat and dog"] * 8}),
-        "TrainingArguments": TrainingArguments, "book": run.book,
-    }  # fmt: skip
+        "GRPOTrainer": trainer_of,
+        "model": words.make_model(),
+        "accuracy": words.says_cat,
+        "config": config,
+        "format_reward": words.is_short,
+        "data": Dataset.from_dict({"prompt": ["cat and dog"] * 8}),
+        "TrainingArguments": TrainingArguments,
+        "book": run.book,
+    }
     only()
     assert names["table"].num_rows == 4
 
@@ -440,9 +480,11 @@ def lightning() -> Frame:
     from lightning.pytorch.loggers import TensorBoardLogger
 
     names = yield {
-        "Trainer": lambda **options: Trainer(accelerator="cpu", **options), "TensorBoardLogger": TensorBoardLogger,
-        "Fabric": lambda **options: Fabric(accelerator="cpu", **options), "CSVLogger": CSVLogger,
-    }  # fmt: skip
+        "Trainer": lambda **options: Trainer(accelerator="cpu", **options),
+        "TensorBoardLogger": TensorBoardLogger,
+        "Fabric": lambda **options: Fabric(accelerator="cpu", **options),
+        "CSVLogger": CSVLogger,
+    }
     names["fabric"].log("loss", 0.5, step=1)
     for logger in (names["trainer"].logger, *names["fabric"].loggers):
         logger.log_metrics({"mine": 1.0}, step=2)
@@ -458,12 +500,15 @@ def rsl_rl() -> Frame:
     network = {"class_name": "MLPModel", "hidden_dims": [8], "activation": "elu"}
     names = yield {
         "train_cfg": {
-            "seed": 7, "num_steps_per_env": 20, "save_interval": 2,
+            "seed": 7,
+            "num_steps_per_env": 20,
+            "save_interval": 2,
             "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
             "actor": {**network, "distribution_cfg": {"class_name": "GaussianDistribution", "init_std": 0.5}},
-            "critic": network, "algorithm": {"class_name": "PPO", "num_learning_epochs": 1, "num_mini_batches": 1},
+            "critic": network,
+            "algorithm": {"class_name": "PPO", "num_learning_epochs": 1, "num_mini_batches": 1},
         }
-    }  # fmt: skip
+    }
     OnPolicyRunner(example("rsl_rl_ppo").Points(4), names["train_cfg"], log_dir="logs").learn(2)
     assert only("anymal").series("Train/mean_reward", x="step").x.tolist() == [0, 1]
 
@@ -537,21 +582,31 @@ def pufferlib() -> Frame:
 
 
 @around(
-    "adapters/jax.md", "jax",
+    "adapters/jax.md",
+    "jax",
     {
         "state, jnp.arange(1_000))\n": "state, steps)\n\n\ntrain(state)\n",
-        "jnp.arange(1_000)": "steps", "64": "4", "8": "4", "jax.vmap(train)(keys)  #": "jax.vmap(history_of)(keys)  #",
+        "jnp.arange(1_000)": "steps",
+        "64": "4",
+        "8": "4",
+        "jax.vmap(train)(keys)  #": "jax.vmap(history_of)(keys)  #",
     },
-)  # fmt: skip
+)
 def jax() -> Frame:
     import jax
     import jax.numpy as jnp
 
     names = yield {
-        "jax": jax, "jnp": jnp, "improve": lambda state: (state * 0.5, state), "init": lambda key: key * 1.0,
-        "update": lambda state, step: (state * 0.5, state), "state": jnp.float32(1.0), "keys": jnp.arange(4.0),
-        "steps": jnp.arange(20), "history_of": lambda key: {"train/return": key + jnp.arange(20.0)},
-    }  # fmt: skip
+        "jax": jax,
+        "jnp": jnp,
+        "improve": lambda state: (state * 0.5, state),
+        "init": lambda key: key * 1.0,
+        "update": lambda state, step: (state * 0.5, state),
+        "state": jnp.float32(1.0),
+        "keys": jnp.arange(4.0),
+        "steps": jnp.arange(20),
+        "history_of": lambda key: {"train/return": key + jnp.arange(20.0)},
+    }
     names["run"].finish()
     runs = rollbook.open("runs")
     assert [len(runs.one(names["run"].id).series("update"))] == [20]
@@ -573,17 +628,24 @@ def keras() -> Frame:
 
 
 @around(
-    "adapters/brax.md", "brax",
+    "adapters/brax.md",
+    "brax",
     {"num_timesteps=10_000_000": "num_timesteps=256, **small", "environment,": "envs.get_environment('fast'),"},
-)  # fmt: skip
+)
 def brax() -> Frame:
     from brax import envs
     from brax.training.agents.ppo import train as ppo
 
     small = {
-        "episode_length": 16, "num_envs": 8, "num_eval_envs": 4, "unroll_length": 4, "batch_size": 8,
-        "num_minibatches": 1, "num_updates_per_batch": 1, "num_evals": 2,
-    }  # fmt: skip
+        "episode_length": 16,
+        "num_envs": 8,
+        "num_eval_envs": 4,
+        "unroll_length": 4,
+        "batch_size": 8,
+        "num_minibatches": 1,
+        "num_updates_per_batch": 1,
+        "num_evals": 2,
+    }
     yield {"ppo": ppo, "envs": envs, "small": small, "rollbook": rollbook}
     book = only("ant")
     assert len(book.series("test/return")) == 2

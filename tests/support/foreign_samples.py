@@ -98,16 +98,21 @@ def sacred_run(folder: Path) -> Path:
     run = folder / "1"
     run.mkdir()
     about = {
-        "experiment": {"name": "qmix", "sources": [], "dependencies": []}, "command": "main", "status": "FAILED",
-        "start_time": "2026-11-28T20:00:00.000001", "stop_time": "2026-11-28T20:01:00.000001", "result": None,
+        "experiment": {"name": "qmix", "sources": [], "dependencies": []},
+        "command": "main",
+        "status": "FAILED",
+        "start_time": "2026-11-28T20:00:00.000001",
+        "stop_time": "2026-11-28T20:01:00.000001",
+        "result": None,
         "fail_trace": ["Traceback (most recent call last):\n", "ValueError: boom\n"],
-    }  # fmt: skip
+    }
     metrics = {
         "return_mean": {
-            "steps": [0, 100, 200], "values": [0.5, 1.5, 2.5],
+            "steps": [0, 100, 200],
+            "values": [0.5, 1.5, 2.5],
             "timestamps": [f"2026-11-28T20:00:0{n}.500000" for n in range(3)],
         }
-    }  # fmt: skip
+    }
     info = {"test_return_mean": [1.0, 2.0], "test_return_mean_T": [100, 200]}
     files = {"run": about, "config": {"seed": 3, "lr": 0.01, "env": "2s3z"}, "metrics": metrics, "info": info}
     for name, content in files.items():
@@ -126,9 +131,12 @@ def ml_agents_run(folder: Path) -> Path:
         for kind, times in (("mean", 1), ("sum", 44))
     }
     metadata = {
-        "timer_format_version": "0.1.0", "start_time_seconds": "1733778427", "end_time_seconds": "1733779051",
-        "command_line_arguments": "mlagents-learn config.yaml --run-id=walker-1", "mlagents_version": "1.2.0.dev0",
-    }  # fmt: skip
+        "timer_format_version": "0.1.0",
+        "start_time_seconds": "1733778427",
+        "end_time_seconds": "1733779051",
+        "command_line_arguments": "mlagents-learn config.yaml --run-id=walker-1",
+        "mlagents_version": "1.2.0.dev0",
+    }
     (logs / "timers.json").write_text(
         json.dumps({"name": "root", "gauges": gauges, "metadata": metadata, "total": 623.6})
     )

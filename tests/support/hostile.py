@@ -46,7 +46,13 @@ class Hollow:
 
 
 HOSTS: dict[str, Callable[[], Any]] = {
-    "raises": Raises, "hollow": Hollow, "none": lambda: None, "number": lambda: -1.5, "text": lambda: "text",
-    "endless": Endless, "mock": MagicMock,
-    "list": lambda: [Raises()], "dict": lambda: {"a": Raises(), "b": Hollow()},
-}  # fmt: skip
+    "raises": Raises,
+    "hollow": Hollow,
+    "none": lambda: None,
+    "number": lambda: -1.5,
+    "text": lambda: "text",
+    "endless": Endless,
+    "mock": MagicMock,
+    "list": lambda: [Raises()],
+    "dict": lambda: {"a": Raises(), "b": Hollow()},
+}

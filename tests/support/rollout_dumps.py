@@ -81,9 +81,14 @@ def _logtree_group(lengths: list[tuple[int, int]], group: int) -> dict[str, Any]
 
 
 def _section(title: str, *inside: object) -> dict[str, Any]:
-    return {"tag": "section", "attrs": {"class": "lt-section"}, "children": [
-        {"tag": "h2", "children": [title]}, {"tag": "div", "children": list(inside)},
-    ]}  # fmt: skip
+    return {
+        "tag": "section",
+        "attrs": {"class": "lt-section"},
+        "children": [
+            {"tag": "h2", "children": [title]},
+            {"tag": "div", "children": list(inside)},
+        ],
+    }
 
 
 def _table(**cells: object) -> dict[str, Any]:
@@ -100,14 +105,19 @@ def nemo_batches(folder: Path) -> Path:
     for step in (1, 2):
         lines = [
             {
-                "content": [f"user: 2 + 2?\nassistant: {n}"], "rewards": [float(n % 2)], "input_lengths": [4],
-                "token_ids": [[1, 2, 3, 4, 0]], "token_loss_mask": [[0, 0, 1, 1, 0]],
-                "sample_loss_mask": [float(n != 3)], "advantages": [[0.0, 0.0, 0.5, 0.5, 0.0]],
-                "generation_logprobs": [[0.0, 0.0, -1.0, -2.0, 0.0]], "prev_logprobs": [[0.0, 0.0, -1.5, -2.0, 0.0]],
+                "content": [f"user: 2 + 2?\nassistant: {n}"],
+                "rewards": [float(n % 2)],
+                "input_lengths": [4],
+                "token_ids": [[1, 2, 3, 4, 0]],
+                "token_loss_mask": [[0, 0, 1, 1, 0]],
+                "sample_loss_mask": [float(n != 3)],
+                "advantages": [[0.0, 0.0, 0.5, 0.5, 0.0]],
+                "generation_logprobs": [[0.0, 0.0, -1.0, -2.0, 0.0]],
+                "prev_logprobs": [[0.0, 0.0, -1.5, -2.0, 0.0]],
                 "idx": n,
             }
             for n in range(4)
-        ]  # fmt: skip
+        ]
         (made / f"train_data_step{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return made.parent
 
@@ -125,19 +135,29 @@ def prime_traces(folder: Path) -> Path:
          "mask": [True, True], "logprobs": [-1.0, -2.0]},
     ]  # fmt: skip
     shared = {
-        "env": {"id": "sums"}, "task": {"type": "Sums", "data": {}}, "group": {"id": "g"}, "ok": True, "errors": [],
+        "env": {"id": "sums"},
+        "task": {"type": "Sums", "data": {}},
+        "group": {"id": "g"},
+        "ok": True,
+        "errors": [],
         "run": {"type": "train", "id": "r", "work": {"type": "train", "step": 3, "policy": {"start": 2, "end": 3}}},
-    }  # fmt: skip
+    }
     trace = {
-        "version": 1, "id": "t1", "nodes": nodes, "stop_condition": "agent_completed", "errors": [],
+        "version": 1,
+        "id": "t1",
+        "nodes": nodes,
+        "stop_condition": "agent_completed",
+        "errors": [],
         "calls": [{"node": 3, "finish_reason": "stop", "time": {"start": 10.0, "end": 12.5}}],
         "rewards": {"exact": {"score": 1.0, "weight": 1.0}, "short": {"score": 0.5, "weight": 0.2}},
-        "metrics": {"turns": 2.0}, "info": {"train": {"logged_at_step": 3}},
+        "metrics": {"turns": 2.0},
+        "info": {"train": {"logged_at_step": 3}},
         "timing": {
-            "start": 1.7e9, "scoring": {"start": 4.0, "end": 4.5},
+            "start": 1.7e9,
+            "scoring": {"start": 4.0, "end": 4.5},
             "agent": {"start": 0, "end": 4, "model": {"duration": 3}, "harness": {"duration": 1}},
         },
-    }  # fmt: skip
+    }
     failed = {**shared, "id": "e2", "ok": False, "errors": [{"type": "SandboxError", "message": "gone"}], "traces": []}
     episodes = [{**shared, "id": "e1", "traces": [trace, {**trace, "id": "t2"}]}, failed]
     (made / "traces.jsonl").write_text("".join(json.dumps(line) + "\n" for line in episodes))

@@ -55,9 +55,12 @@ class Moto:
     def __init__(self):
         self.process = subprocess.Popen(
             [sys.executable, "-c", SERVER],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
             env={**os.environ, "MOTO_ALLOW_NONEXISTENT_REGION": "true"},
-        )  # fmt: skip
+        )
         line = ""
         while ":" not in line and not line.strip().rpartition(" ")[2].isdigit():
             line = self.process.stdout.readline()
@@ -93,8 +96,11 @@ class Azurite:
     def __init__(self, program):
         self.process = subprocess.Popen(
             [program, "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--blobPort", "0"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         self.url = ""
         while not self.url:
             line = self.process.stdout.readline()
@@ -112,9 +118,11 @@ class Azurite:
         text = "PUT" + "\n" * 12 + told + what
         signature = base64.b64encode(hmac.new(base64.b64decode(self.key), text.encode(), "sha256").digest()).decode()
         headers = {
-            "x-ms-date": moment, "x-ms-version": "2021-08-06", "Content-Length": "0",
+            "x-ms-date": moment,
+            "x-ms-version": "2021-08-06",
+            "Content-Length": "0",
             "Authorization": f"SharedKey {self.account}:{signature}",
-        }  # fmt: skip
+        }
         url = f"{self.url}/{self.account}/{name}?restype=container"
         urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers), timeout=PATIENCE).read()
         return name
@@ -314,9 +322,11 @@ def aws(monkeypatch, url):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name, value in {
-        "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "AKIASECRETKEYID", "AWS_SECRET_ACCESS_KEY": "wJalrSECRETwords",
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": "AKIASECRETKEYID",
+        "AWS_SECRET_ACCESS_KEY": "wJalrSECRETwords",
         "AWS_REGION": "us-east-1",
-    }.items():  # fmt: skip
+    }.items():
         monkeypatch.setenv(name, value)
     yield
 

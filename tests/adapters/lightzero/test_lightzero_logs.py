@@ -123,8 +123,10 @@ def test_every_episode_and_each_reward_is_in_the_book(run: Any) -> None:
     log.report(100, envstep=15)
     episodes = run.book.episodes().to_pylist()
     assert [(e["return"], e["length"], e["scope"]) for e in episodes] == [
-        (1.0, 5, "collector"), (2.0, 5, "collector"), (4.0, 5, "collector"),
-    ]  # fmt: skip
+        (1.0, 5, "collector"),
+        (2.0, 5, "collector"),
+        (4.0, 5, "collector"),
+    ]
     (row,) = [r for r in run.book.histograms().to_pylist() if r["key"] == "collector/each_reward"]
     assert list(row["values"]) == [1.0, 2.0, 4.0]
     table = run.book.metrics(["collector/reward_mean"])
@@ -266,9 +268,14 @@ def test_the_buffer_log_counts_what_goes_in_and_out(run: Any) -> None:
     log.pushed(100)
     log.sampled(64)
     assert log.report(10) == {
-        "pushed_in": 100, "sampled_out": 64, "removed": 0,
-        "total_pushed_in": 100, "total_sampled_out": 64, "total_removed": 0, "current_have": 100,
-    }  # fmt: skip
+        "pushed_in": 100,
+        "sampled_out": 64,
+        "removed": 0,
+        "total_pushed_in": 100,
+        "total_sampled_out": 64,
+        "total_removed": 0,
+        "current_have": 100,
+    }
     log.removed(30)
     fields = log.report(20, num_of_game_segments=7)
     assert (fields["pushed_in"], fields["current_have"], fields["num_of_game_segments"]) == (0, 70, 7)

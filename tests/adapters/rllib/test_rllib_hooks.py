@@ -83,8 +83,10 @@ def test_every_transition_has_the_info_of_its_step_the_last_one_too(plain: Any, 
     plain.callback.on_sample_end(env_runner=plain.runner, samples=[])  # RLlib's own writer repeats what it has
     moves = Book(plain.callback.run.folder).steps().to_pylist()
     assert [(row["t"], row["info/goal"], row["running/speed"], row["terminated"]) for row in moves] == [
-        (0, False, 1.0, False), (1, False, 2.0, False), (2, True, 6.0, True),
-    ]  # fmt: skip
+        (0, False, 1.0, False),
+        (1, False, 2.0, False),
+        (2, True, 6.0, True),
+    ]
     assert Book(plain.callback.run.folder).episodes()["running/speed/mean"].to_pylist() == [3.0]
 
 

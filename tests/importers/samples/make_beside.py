@@ -20,9 +20,13 @@ root = Path(sys.argv.pop(1)).resolve()
 def cleanrl(seed: int) -> None:
     """The lines of CleanRL's ppo.py that write."""
     args = {
-        "exp_name": "ppo", "seed": seed, "torch_deterministic": True, "env_id": "CartPole-v1", "learning_rate": 2.5e-4,
+        "exp_name": "ppo",
+        "seed": seed,
+        "torch_deterministic": True,
+        "env_id": "CartPole-v1",
+        "learning_rate": 2.5e-4,
         "target_kl": None,
-    }  # fmt: skip
+    }
     writer = SummaryWriter(f"{root}/cleanrl/CartPole-v1__ppo__{seed}__179000000{seed}")
     writer.add_text(
         "hyperparameters",
@@ -51,9 +55,13 @@ def isaac() -> None:
     folder = root / "isaac" / "cartpole" / "2026-11-20_10-00-00"
     (folder / "params").mkdir(parents=True)
     env = {
-        "sim": {"dt": 0.01, "device": "cuda:0", "gravity": (0.0, 0.0, -9.81)}, "seed": 42, "only": slice(None),
-        "class_type": Sensor, "sensor": Sensor(), "scale": {"names": ("a", "b"), "func": os.path.join},
-    }  # fmt: skip
+        "sim": {"dt": 0.01, "device": "cuda:0", "gravity": (0.0, 0.0, -9.81)},
+        "seed": 42,
+        "only": slice(None),
+        "class_type": Sensor,
+        "sensor": Sensor(),
+        "scale": {"names": ("a", "b"), "func": os.path.join},
+    }
     agent = {"seed": 42, "experiment_name": "cartpole_direct", "policy": {"actor_hidden_dims": [32, 32]}}
     for name, said in (("env", env), ("agent", agent)):
         (folder / "params" / f"{name}.yaml").write_text(yaml.dump(said, default_flow_style=False, sort_keys=False))

@@ -74,9 +74,15 @@ def d3rlpy() -> None:
     )
     tool.seed(4)
     tool.algos.DQNConfig(batch_size=4).create().fit(
-        data, n_steps=20, n_steps_per_epoch=5, experiment_name="DQN", with_timestamp=False, show_progress=False,
-        logger_adapter=tool.logging.FileAdapterFactory(str(root / "d3rlpy")), save_interval=100,
-    )  # fmt: skip
+        data,
+        n_steps=20,
+        n_steps_per_epoch=5,
+        experiment_name="DQN",
+        with_timestamp=False,
+        show_progress=False,
+        logger_adapter=tool.logging.FileAdapterFactory(str(root / "d3rlpy")),
+        save_interval=100,
+    )
 
 
 def marl_eval() -> None:
@@ -223,8 +229,11 @@ def neptune() -> None:
             return {**own, **place, **value}
 
         single = {
-            "sys/name": f"ppo-{seed}", "sys/id": f"STU-{seed}", "sys/description": "hello", "parameters/env": "ant",
-        }  # fmt: skip
+            "sys/name": f"ppo-{seed}",
+            "sys/id": f"STU-{seed}",
+            "sys/description": "hello",
+            "parameters/env": "ant",
+        }
         rows = [
             {**own, "attribute_path": path, "attribute_type": "string", "string_value": value}
             for path, value in single.items()
