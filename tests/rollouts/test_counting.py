@@ -177,6 +177,29 @@ def test_the_threshold_is_one_rule_in_python_and_in_sql(tmp_path: Path) -> None:
             assert run.book.solved_above() == solved_above(so_far)
 
 
+def test_evaluations_of_another_scale_do_not_decide_which_rollouts_of_training_are_solved(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        with rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
+            ids = run.rollouts.log_many(
+                prompts=["q"] * 20, completions=["x"] * 20, reward=[0.0] * 15 + [1.0] * 5, group="g"
+            )
+            run.rollouts.trained(ids, gradient_step=1)
+            run.rollouts.log_many(prompts=["e"] * 40, completions=["x"] * 40, reward=[0.0, 100.0] * 20, mode="eval")
+    runs = rollbook.open(tmp_path)
+    for book in runs:
+        assert book.solved_above() == 0.5
+        assert [row["solved"] for row in book.rollout_prompts().to_pylist()] == [5]
+        assert book.rollout_curves()["group/solved_none"].to_pylist() == [0.0]
+    shared = runs.shared_prompts("one", "two")
+    assert shared.above == (0.5, 0.5)
+    assert [prompt.solved for prompt in shared.prompts] == [(5, 5)]
+
+
+def test_of_evaluations_alone_they_say_what_is_solved(run: Any) -> None:
+    run.rollouts.log_many(completions=["x"] * 4, reward=[0.0, 0.0, 100.0, 100.0], mode="eval")
+    assert run.book.solved_above() == 50.0
+
+
 def test_every_door_says_what_is_solved_and_lets_it_be_set(tmp_path: Path) -> None:
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
         ids = run.rollouts.log_many(prompts=["q"] * 12, completions=["x"] * 12, reward=[0.0] * 11 + [-10.0], group="g")

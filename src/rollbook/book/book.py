@@ -731,7 +731,8 @@ class Book(RunFields):
         """The reward above which a rollout counts as solved, unless `solved=` says something else.
 
         It is midway between the low and the high rewards of the run, without the lowest twentieth and the highest
-        hundredth (at least one reward each) and without rewards that are not finite. None: there are no rewards.
+        hundredth (at least one reward each) and without rewards that are not finite. Evaluations count only in a run
+        that has no other rollouts. None: there are no rewards.
         """
         if not self.row_count("rollouts"):
             return None

@@ -200,12 +200,13 @@ def _has_rollouts(db: Queries) -> bool:
 
 
 def _values(value: str) -> Callable[[Queries], list[float]]:
-    """A measure of all rollouts that have it."""
+    """A measure of all rollouts of training that have it."""
 
     def work(db: Queries) -> list[float]:
         if not _has_rollouts(db):
             return []
-        cells = db.table(f"select ({value})::double as value from rollouts")["value"].to_pylist()
+        query = f"select ({value})::double as value from rollouts where mode is distinct from 'eval'"
+        cells = db.table(query)["value"].to_pylist()
         return [cell for cell in cells if cell is not None]
 
     return work

@@ -1,5 +1,7 @@
 """The reward from which a rollout counts as solved, unless it is given: one rule, in Python and as SQL.
 
+The rollouts of training say it; those of evaluations, which may be scored otherwise, only in a run that has no others.
+
 Midway between the low and the high rewards of the run. A single penalty or bonus does not show the level of the others,
 so the lowest twentieth and the highest hundredth (at least one of each) are left out, and rewards that are not finite.
 If one reward is left, the next higher one that occurs is the high one, or else the next lower one the low one.
@@ -23,7 +25,7 @@ def solved_above(rewards: Iterable[float]) -> float | None:
     """The reward above which a rollout is solved; None without rewards.
 
     Args:
-      rewards: of all rollouts, in any order.
+      rewards: of all rollouts of training, in any order.
     """
     known = sorted(reward for reward in rewards if math.isfinite(reward))
     if not known:
@@ -41,13 +43,15 @@ def solved_above(rewards: Iterable[float]) -> float | None:
 
 
 def threshold_query(table: str, reward: str = "reward") -> str:
-    """`solved_above` of a table, as a query with one row and the column `above`.
+    """`solved_above` of a table of rollouts, as a query with one row and the column `above`.
 
     Args:
       table: its name.
       reward: the column.
     """
     cell = f"{quoted(reward)}::double"
+    of_training = "mode is distinct from 'eval'"
+    table = f"(select * from {table} where {of_training} or not exists (select 1 from {table} where {of_training}))"
     return f"""select case when low < high then low / 2 + high / 2 when up is not null then low / 2 + up / 2
       when down is not null then down / 2 + high / 2 else low end as above
     from (select any_value(low) as low, any_value(high) as high, min({cell}) filter ({cell} > high) as up,
