@@ -182,7 +182,9 @@ FILTERS: list[tuple[str, dict[str, Any]]] = [
 
 
 def in_a_fresh_interpreter(code: str, folder: Path) -> Any:
-    environment = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parent.parent)}
+    """What a program prints last. No keeper of other tests lives beside it: where one does, `init` calls more."""
+    own = {"PYTHONPATH": str(Path(rollbook.__file__).parent.parent), "ROLLBOOK_RUNTIME_DIR": str(folder / "keepers")}
+    environment = {**os.environ, **own}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
