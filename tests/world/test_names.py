@@ -109,3 +109,28 @@ def test_a_result_is_found_after_its_framework_has_renamed_it(begin: Begin, nati
     run = begin()
     run.log({native: 21.0}, env_step=100)
     assert list(run.book.series(name, x="env_step").mean) == [21.0]
+
+
+@pytest.mark.parametrize(
+    ("program", "environment", "name"),
+    [
+        ("train.py", {}, "train"),
+        ("/lib/python3/site-packages/agents/__main__.py", {}, "agents"),
+        (
+            "/lib/python3/site-packages/ipykernel_launcher.py",
+            {"JPY_SESSION_NAME": "/home/me/PPO study.ipynb"},
+            "PPO-study",
+        ),
+        ("/lib/python3/site-packages/ipykernel_launcher.py", {}, "notebook"),
+        ("/lib/python3/site-packages/submitit/core/_submit.py", {"SLURM_JOB_NAME": "sweep"}, "sweep"),
+        ("-c", {}, "run"),
+    ],
+)
+def test_a_run_without_a_name_is_called_as_its_program_and_not_as_what_started_it(
+    program: str, environment: dict[str, str], name: str, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [program])
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    assert begin(None).name == name

@@ -118,8 +118,18 @@ def check_name(what: str, name: object) -> str:
 
 
 def program_name() -> str:
-    """The default name of a run: the name of the program."""
-    stem = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
+    """The default name of a run: that of the program, of a package that is run as one, or of a notebook."""
+    path = sys.argv[0] if sys.argv else ""
+    stem = os.path.splitext(os.path.basename(path))[0]
+    if stem == "__main__":  # python -m package
+        stem = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    elif stem in ("ipykernel_launcher", "colab_kernel_launcher"):
+        file = os.environ.get("JPY_SESSION_NAME") or getattr(sys.modules["__main__"], "__vsc_ipynb_file__", "")
+        stem = os.path.splitext(os.path.basename(str(file)))[0] or "notebook"
+    elif path.replace(os.sep, "/").endswith("submitit/core/_submit.py"):
+        stem = os.environ.get("SLURM_JOB_NAME") or "submitit"
+    elif path == "-c":
+        stem = ""
     clean = "".join(c if c.isalnum() or c in "-_." else "-" for c in stem).strip("-.")
     return clean[:60] or "run"
 

@@ -663,7 +663,7 @@ class Run(Scope):
         """End the run: fetch pending values, seal, and let the sinks drain. A second call does nothing.
 
         Args:
-          status: finished, killed or crashed.
+          status: finished, killed or crashed. In a `finally` that an exception passes, finished is what that says.
         Raises:
           LoggingFailed: strict=True only: the first failure on the way, raised after the run has ended.
         """
