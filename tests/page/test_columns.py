@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -116,4 +117,36 @@ def test_no_two_columns_have_one_head_and_a_curve_is_called_one(page: Any, serve
     assert heads == ["curve", "return", "train/return", "max return", "loss", "lr"]
     page.open(page.tab.url.split("#")[0], "#/runs?cols=status~spark").settled()
     assert "return" in page.tab.locator("[data-column=spark]").inner_text(), "alone it says of what it is"
+    assert page.errors == []
+
+
+def test_a_resumed_run_says_where_each_of_its_attempts_went_on(page: Any, serve: Any, tmp_path: Path) -> None:
+    """Attempts: killed by an exception, from a checkpoint before the end of the first, behind the last row."""
+    how: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": ()}
+
+    def attempt(steps: range, *, restores: bool, fails: bool, **more: Any) -> str:
+        with contextlib.suppress(ZeroDivisionError), rollbook.init("p", "ppo", seed=1, **how, **more) as run:
+            if restores:
+                run.restore("last")
+            for step in steps:
+                run.log({"train/return": float(step)}, env_step=step)
+                if step == 5:
+                    run.save_checkpoint({"step": step})
+            if fails:
+                raise ZeroDivisionError("a crash")
+        return run.id
+
+    attempt(range(9), restores=False, fails=True)
+    attempt(range(6, 12), restores=True, fails=True, resume="must")
+    run = attempt(range(12, 15), restores=False, fails=False, resume="must")
+    page.open(serve(tmp_path), f"#/run/{run}").drawn(1).settled()
+    rows = page.tab.locator("[aria-label=Attempts] tbody tr").all_inner_texts()
+    assert len(rows) == 3
+    assert "the beginning" in rows[0]
+    assert "iteration" in rows[1] or "ckpt" in rows[1], "the checkpoint that it went on from"
+    assert "the end of attempt 2" in rows[2]
+    assert page.tab.get_by_text("abandoned stretches are ghosts").is_visible()
+    assert page.tab.get_by_text("keeper, 0 B").count() == 0, "a log without a line is none"
+    label = page.tab.locator("[data-key='train/return'] .plotarea").get_attribute("aria-label")
+    assert "ends at 14" in label
     assert page.errors == []

@@ -87,7 +87,7 @@ export function LogView({ run }: { run: string }) {
         error.value = refusal(why);
       },
     );
-  const known = logs.value?.logs ?? [];
+  const known = (logs.value?.logs ?? []).filter((log) => log.bytes > 0 || log.name === chosen.value);
   const shown = known.find((log) => log.name === name);
   return (
     <section class="card c8">
@@ -140,7 +140,7 @@ export function LogView({ run }: { run: string }) {
       )}
       <div
         ref={box}
-        class="log logbox in"
+        class={`log logbox in${known.length === 0 ? " none" : ""}`}
         tabIndex={0}
         role="log"
         aria-label="Lines of the log"

@@ -228,7 +228,9 @@ function Attempts({ detail }: { detail: RunDetail }) {
     <section class="card">
       <header>
         <h2>{detail.attempts.length === 1 ? "One attempt" : amount(detail.attempts.length, "attempt")}</h2>
-        <span class="soft">{detail.attempts.length > 1 ? "abandoned stretches are ghosts in the charts" : ""}</span>
+        {detail.attempts.some(({ checkpoint }) => checkpoint !== null) && (
+          <span class="soft">abandoned stretches are ghosts in the charts</span>
+        )}
       </header>
       <MiniTable
         label="Attempts"
@@ -240,7 +242,12 @@ function Attempts({ detail }: { detail: RunDetail }) {
           if (id === "status") return <Status status={row.status} />;
           if (id === "started") return clock(row.started);
           if (id === "took") return row.ended === null || row.started === null ? "–" : seconds(row.ended - row.started);
-          if (id === "from") return row.checkpoint === null ? "–" : <span class="mono">{row.checkpoint}</span>;
+          if (id === "from")
+            return row.checkpoint !== null ? (
+              <span class="mono">{row.checkpoint}</span>
+            ) : (
+              <span class="soft">{row.parent === null ? "the beginning" : `the end of attempt ${row.parent}`}</span>
+            );
           return row.n === 1 || row.config_changes.length === 0 ? (
             <span class="soft">{row.n === 1 ? "as begun" : "as before"}</span>
           ) : (
