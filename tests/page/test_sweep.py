@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rollbook
+from rollbook.server.curves import memory
+from waiting import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +41,25 @@ def test_what_settings_share_is_named_and_shares_may_be_added(tried: Path, serve
     matters = page.tab.locator(".matters").inner_text()
     assert "opt alone goes with" in matters
     assert "What lr has of that is counted there" in matters
+    assert page.errors == []
+
+
+def test_an_answer_that_takes_long_says_how_many_runs_are_read(
+    tried: Path, serve: Any, page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, nth, contents = threading.Event(), itertools.count(), memory.contents
+
+    def slow(context: Any, row: Any, stamp: object = None) -> Any:
+        if next(nth) == 10:
+            seen.wait(PATIENCE)
+        return contents(context, row, stamp)
+
+    monkeypatch.setattr(memory, "contents", slow)
+    page.open(serve(tried), "#/sweep")
+    page.tab.get_by_text("10 of 24 runs").wait_for()
+    seen.set()
+    page.tab.locator(".verdict").wait_for()
+    assert page.tab.get_by_text("of 24 runs").count() == 0
     assert page.errors == []
 
 

@@ -65,6 +65,7 @@ export type {
   NamedRuns as GroupOf,
   MarksAnswer as Marks,
   NewestAnswer,
+  ReadingAnswer,
   NoveltyAnswer as Novelty,
   OneRolloutAnswer as OneRollout,
   RolloutGroup,

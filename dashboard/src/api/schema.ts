@@ -1068,6 +1068,13 @@ export interface Rank {
   of: number;
 }
 
+/** How far the answers have come that are being made: runs read, of how many; 0 of 0 where none reads many. */
+export interface ReadingAnswer {
+  took_ms: number;
+  done: number;
+  of: number;
+}
+
 /** Groups with the same fate. */
 export interface Reason {
   reason: string;

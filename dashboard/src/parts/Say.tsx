@@ -4,6 +4,9 @@ import type { ComponentChildren } from "preact";
 import { connection } from "../state/live.ts";
 import type { Refusal } from "../state/source.ts";
 import { Icon } from "./Icon.tsx";
+import { lazy } from "./lazy.tsx";
+
+const Reading = lazy(() => import("./Reading.tsx").then((m) => m.Reading));
 
 /** An empty place says what would stand there and the line that fills it. */
 export function Empty({
@@ -53,7 +56,7 @@ export function Failure({ error, again }: { error: Refusal; again?: () => void }
 export function Waiting({ what }: { what: string }) {
   return (
     <div class="empty" role="status">
-      <span class="soft">Reading {what}…</span>
+      <span class="soft">Reading {what}…</span> <Reading />
     </div>
   );
 }

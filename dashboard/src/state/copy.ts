@@ -202,6 +202,7 @@ export class Copy implements Source {
     const [usual = all.default_x] = own.map(({ default_x }) => default_x).sort((a, b) => times(b) - times(a));
     return { ...all, default_x: usual, axes: [...axes.values()], keys: counted.filter((one) => one.runs > 0) };
   };
+  reading = () => Promise.resolve({ done: 0, of: 0 });
   newest = async (table: string) => (await this.json<{ [table: string]: string }>("newest.json"))[table] ?? "";
   run: Source["run"] = (run) => this.of(run, "run");
   series: Source["series"] = async (query, on, signal) => {

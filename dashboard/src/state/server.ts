@@ -115,6 +115,7 @@ export class Server implements Source {
   };
   columns = (runs?: string[]) => send<api.ColumnsAnswer>("POST", "columns", runs ? { runs } : {});
   keys = (runs: string[]) => send<api.KeysAnswer>("POST", "keys", { runs });
+  reading = () => get<api.ReadingAnswer>("reading", {});
   newest = async (table: string) => (await get<api.NewestAnswer>("newest", { table })).run;
   run = (run: string) => get<api.RunDetail>(`runs/${part(run)}`);
   series: Source["series"] = async (query, on, signal) => stream(await post("POST", "series", query, { signal }), on);

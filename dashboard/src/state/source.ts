@@ -33,6 +33,8 @@ export interface Source {
   runs(query: api.RunsQuery, signal?: AbortSignal): Promise<api.RunsAnswer>;
   columns(runs?: string[]): Promise<api.ColumnsAnswer>;
   keys(runs: string[]): Promise<api.KeysAnswer>;
+  /** How far answers have come that read many runs; 0 of 0 where none does. */
+  reading(): Promise<{ done: number; of: number }>;
   /** The newest run that has rows in a table; the newest of all where none has. */
   newest(table: string): Promise<string>;
   run(run: string): Promise<api.RunDetail>;

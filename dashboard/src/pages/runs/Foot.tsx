@@ -1,13 +1,21 @@
 /** Below the table of runs: how many there are, what their numbers are, which keys move. */
 
 import { count } from "../../data/numbers.ts";
-import { Menu } from "../../parts/Menu.tsx";
+import { lazy } from "../../parts/lazy.tsx";
 import { say } from "../../state/address.ts";
 import { entities, isBehind, orderWaits, table } from "./table.ts";
 import * as view from "./view.ts";
 
+const Unreadable = lazy(() => import("./later.ts").then((m) => m.Unreadable));
+
 export function Foot() {
-  const { matched = 0, runs: all = 0, archived = 0, unreadable_total: unreadable = 0 } = table.answer.value ?? {};
+  const {
+    matched = 0,
+    runs: all = 0,
+    archived = 0,
+    unreadable_total: unreadable = 0,
+    pending = 0,
+  } = table.answer.value ?? {};
   const hasGroups = entities.value.some(({ runs }) => runs.length > 1);
   return (
     <div class="foot">
@@ -20,6 +28,11 @@ export function Foot() {
       {isBehind.value && (
         <span class="late" role="status">
           looking for what was asked…
+        </span>
+      )}
+      {pending > 0 && (
+        <span class="late" role="status">
+          {count(pending)} numbers still to be read
         </span>
       )}
       {unreadable > 0 && <Unreadable />}
@@ -37,22 +50,5 @@ export function Foot() {
         </span>
       )}
     </div>
-  );
-}
-
-/** Folders that hold a run.json which says no run: named, with what to do. */
-function Unreadable() {
-  const { unreadable = [], unreadable_total: all = 0 } = table.answer.value ?? {};
-  return (
-    <Menu plain class="link lost" label={`${count(all)} cannot be read`}>
-      {() => (
-        <div class="pad words unread">
-          {unreadable.map((why) => (
-            <p key={why}>{why}</p>
-          ))}
-          {all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}
-        </div>
-      )}
-    </Menu>
   );
 }

@@ -1,6 +1,7 @@
 /** What stands where no row of the table can. */
 
 import { count } from "../../data/numbers.ts";
+import { Menu } from "../../parts/Menu.tsx";
 import { Empty } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
 import { hello } from "../../state/here.ts";
@@ -36,5 +37,22 @@ export function NoRuns() {
     >
       <p>This page fills by itself when one starts. Three lines in your training script:</p>
     </Empty>
+  );
+}
+
+/** Folders that hold a run.json which says no run: named, with what to do. */
+export function Unreadable() {
+  const { unreadable = [], unreadable_total: all = 0 } = table.answer.value ?? {};
+  return (
+    <Menu plain class="link lost" label={`${count(all)} cannot be read`}>
+      {() => (
+        <div class="pad words unread">
+          {unreadable.map((why) => (
+            <p key={why}>{why}</p>
+          ))}
+          {all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}
+        </div>
+      )}
+    </Menu>
   );
 }

@@ -8,5 +8,5 @@ export { SmoothingPanel, StatisticPanel, XPanel, YPanel } from "./ControlPanels.
 export { LabelPanel } from "./LabelPanel.tsx";
 export { NoMetric } from "./NoMetric.tsx";
 export { ColorPanel, GroupPanel } from "./SettingPanels.tsx";
-export { NoRuns } from "./NoRuns.tsx";
+export { NoRuns, Unreadable } from "./NoRuns.tsx";
 export { RowPanel } from "./RowPanel.tsx";

@@ -79,7 +79,7 @@ def rows_of_runs(
                 now[folder] = _remember(context, folder, key, x, stamps[folder], of_run)
             new = [row for row in new if row.folder not in known]
             now |= _read_together(context, new, together, x, stamps)
-    for row in rows:
+    for row in context.progress.over(rows):
         rows_of_run = now.get(row.folder) or _rows_of(context, row, together, x, stamps[row.folder])
         if len(rows_of_run.x) and axis is None:
             axis = rows_of_run.axis
@@ -229,7 +229,7 @@ class Memory:
     def keys(self) -> dict[str, tuple[Sequence[str], Mapping[str, str]]]:
         """See `Source.keys`."""
         found: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {}
-        for row in self.of_table:
+        for row in self.context.progress.over(self.of_table):
             with contextlib.suppress(RollbookError, OSError):  # its page shows what is wrong with it
                 of_run = contents(self.context, row, self.stamps[row.folder])
                 found[row.folder] = of_run.keys, of_run.canonical
@@ -239,7 +239,7 @@ class Memory:
         """See `Source.facts`; kept until a run changes."""
         wanted = None if rows is None else {str(row["path"]) for row in rows}
         made: dict[str, T] = {}
-        for row in self.of_table:
+        for row in self.context.progress.over(self.of_table):
             if wanted is None or row.folder in wanted:
                 with contextlib.suppress(RollbookError, OSError):
                     made[row.folder] = self.context.remembered(name, row, take, stamp=self.stamps[row.folder])

@@ -79,6 +79,17 @@ class KeysAnswer(Answer, kw_only=True):
     tables: dict[str, int]
 
 
+class ReadingAsk(Ask, kw_only=True):
+    """Nothing is asked for."""
+
+
+class ReadingAnswer(Answer, kw_only=True):
+    """How far the answers have come that are being made: runs read, of how many; 0 of 0 where none reads many."""
+
+    done: int
+    of: int
+
+
 class Nearest(msgspec.Struct, kw_only=True):
     """The nearest row of a table that has none near the point."""
 
@@ -211,7 +222,7 @@ def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:
     usual: Counter[str] = Counter()
     names: dict[str, str] = {}
     shared: Counter[str] = Counter()
-    for row in rows:
+    for row in context.progress.over(rows):
         try:
             of_run = contents(context, row)
         except (RollbookError, OSError):  # its page shows what is wrong with it
@@ -245,6 +256,12 @@ def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:
         default_x=usual.most_common(1)[0][0] if usual else "time",
         tables=dict(tables),
     )
+
+
+def reading(context: ServerContext, ask: ReadingAsk) -> ReadingAnswer:
+    """How far answers have come."""
+    done, of = context.progress.now()
+    return ReadingAnswer(done=done, of=of)
 
 
 _MOST_PASSED_OVER = 2**62
@@ -301,4 +318,7 @@ def _without_identity(table: pa.Table) -> pa.Table:
 
 ENDPOINTS = [
     Endpoint("POST", "/api/keys", KeysAsk, KeysAnswer, keys, "The keys, axes and tables of some runs"),
+    Endpoint(
+        "GET", "/api/reading", ReadingAsk, ReadingAnswer, reading, "How far answers that read many runs have come"
+    ),
 ]

@@ -480,6 +480,27 @@ class Drawing:
             self._changed.wait_for(lambda: not self._many, seconds)
 
 
+class Progress:
+    """How far the answers have come that read many runs. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._at: dict[object, tuple[int, int]] = {}
+
+    def over(self, rows: Sequence[RunRow]) -> Iterator[RunRow]:
+        """These runs, one by one, counted."""
+        name = object()
+        try:
+            for done, row in enumerate(rows):
+                self._at[name] = done, len(rows)
+                yield row
+        finally:
+            self._at.pop(name, None)
+
+    def now(self) -> tuple[int, int]:
+        """(runs read, of how many) of the answer that has most left; (0, 0) where none reads."""
+        return max([*self._at.values()], key=lambda at: at[1] - at[0], default=(0, 0))
+
+
 class ServerContext:
     """The server's shared state.
 
@@ -491,6 +512,7 @@ class ServerContext:
       catalogue, readers, facts, answers: the runs, the books, their newest values, the finished answers.
       group_rows: the rows behind curves and comparisons of groups (`curves/memory.py`).
       drawing: held while first curves are made.
+      progress: of answers that read many runs.
       reading_many: held while the rows of many runs are read, so that two requests do not read the same runs.
       listeners: called, in any thread, when requested numbers of the table have been read.
     """
@@ -502,7 +524,7 @@ class ServerContext:
         self.catalogue = Catalogue(settings.roots, waits=settings.waits)
         self.readers = Readers(self.limits.open_books)
         self.answers, self.group_rows = AnswerCache(self.limits.cache_bytes), AnswerCache(self.limits.group_bytes)
-        self.drawing, self.reading_many = Drawing(), threading.Lock()
+        self.drawing, self.progress, self.reading_many = Drawing(), Progress(), threading.Lock()
         self.listeners: list[Callable[[], None]] = []
         self.facts = FactsCache(self.readers, self._facts_came, wait=self.drawing.wait)
 
