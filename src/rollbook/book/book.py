@@ -180,9 +180,12 @@ class Book(RunFields):
           Sentences, sorted; empty if all is well. Each has its `kind`, the `path` of the file that it is about, and how
           many it counts: `n`.
         """
-        self.files.read([*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])], lambda tables: None)
         deep = deep and not source.is_view(self._folder)
-        odd = self._cannot_be_right(deep)
+        if deep:
+            self.files.read(self._tables(), lambda tables: None)
+            odd = self._cannot_be_right(deep)
+        else:
+            odd = self.files.read(self._tables(), lambda tables: self._cannot_be_right(deep))  # one look at the files
         met = [Problem(words, "unreadable", path) for path, words in self.files.problems.items()]
         met += self.files.missing()
         if deep:
@@ -1347,6 +1350,9 @@ class Book(RunFields):
     def table_rows(self) -> dict[str, int]:
         """How many stored rows each table has, where it has some, those that the program recorded itself last; of
         checkpoints, how many were saved. Internal."""
+        return self.files.read(self._tables(), lambda _: self._table_rows())  # one look at the files for all tables
+
+    def _table_rows(self) -> dict[str, int]:
         saved = self.table("checkpoints")  # a row for each event of one: saved, no longer kept
         counts = {name: self._rows_of(name, "effective") for name in TABLES if name != "checkpoints"}
         counts["checkpoints"] = len(set(saved.column("checkpoint_id").to_pylist())) if saved.num_rows else 0

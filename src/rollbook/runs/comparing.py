@@ -213,7 +213,7 @@ def called(rows: Sequence[Row]) -> list[str]:
     its id if another run is still called the same."""
     names = [
         " ".join(filter(None, (str(row["name"]), own, "" if row.get("seed") is None else f"seed {row['seed']}")))
-        for row, own in zip(rows, told_apart(rows), strict=True)
+        for row, own in zip(rows, told_apart(rows, with_ids=False), strict=True)
     ]
     often = Counter(dict(zip((row["path"] for row in rows), names, strict=True)).values())
     return [name if often[name] == 1 else f"{name} ({row['id']})" for name, row in zip(names, rows, strict=True)]

@@ -134,12 +134,13 @@ def groups_of(
     return list(groups.values())
 
 
-def told_apart(rows: Sequence[Row]) -> list[str]:
+def told_apart(rows: Sequence[Row], *, with_ids: bool = True) -> list[str]:
     """What distinguishes each run from others of its project and name: settings, as in the names of groups, and the id
     of a run that differs in no setting and no seed from another. "" if the seeds of these runs are enough.
 
     Args:
       rows: all runs beside which it may stand.
+      with_ids: False: repetitions are told apart elsewhere.
     """
     alike: dict[tuple[object, object], list[int]] = {}
     for index, row in enumerate(rows):
@@ -159,7 +160,7 @@ def told_apart(rows: Sequence[Row]) -> list[str]:
         own_words = dict(zip(distinct, _own_words([*distinct.values()], chosen), strict=True))
         often = Counter(zip(configurations, seeds, strict=True))
         for index, own, seed in zip(indices, configurations, seeds, strict=True):
-            again = str(rows[index].get("id") or "") if often[own, seed] > 1 else ""
+            again = str(rows[index].get("id") or "") if with_ids and often[own, seed] > 1 else ""
             words[index] = " ".join(filter(None, (own_words[own], again)))
     return words
 

@@ -6,6 +6,7 @@ table comes with its metadata (`Meta`), which a sealed part has in its Parquet m
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -242,10 +243,7 @@ def _logged(
 
 def segment_meta(header: SegmentHeader) -> Meta:
     """The metadata from a segment's header; `clocks` are all that may be known."""
-    types = {
-        sound_key(key): kind for key, kind in zip(header.keys, header.types, strict=True) if key not in header.deferred
-    }
-    keys = [*types, *map(sound_key, header.deferred)]
+    keys, types, logged = _keys_of(tuple(header.keys), "".join(header.types), tuple(header.deferred))
     return {
         "table": header.table,
         "group": f"S{header.stream:03d}",
@@ -255,18 +253,33 @@ def segment_meta(header: SegmentHeader) -> Meta:
         "attempt": header.attempt,
         "scope": header.scope,
         "at": header.at,
-        "keys": keys,
+        "keys": list(keys),
         "stored": stored_names(keys, header.clocks),
-        "types": "".join(types.values()) + "p" * len(header.deferred),
-        "deferred": keys[len(types) :],
+        "types": types,
+        "deferred": list(keys[logged:]),
         "clocks": list(header.clocks),
     }
 
 
+@functools.lru_cache(maxsize=64)
+def _keys_of(names: tuple[str, ...], kinds: str, deferred: tuple[str, ...]) -> tuple[tuple[str, ...], str, int]:
+    """(the keys, those that come later last; a type for each; how many are in the segment itself), once for each key
+    set: of a live run each look makes the metadata of all its segments."""
+    later = frozenset(deferred)
+    types = {sound_key(key): kind for key, kind in zip(names, kinds, strict=True) if key not in later}
+    keys = (*types, *map(sound_key, deferred))
+    return keys, "".join(types.values()) + "p" * len(deferred), len(types)
+
+
 def stored_names(keys: Iterable[str], clocks: Sequence[str]) -> dict[str, str]:
     """{key: its column}, for keys whose column has another name."""
-    known = tuple(clocks)
-    return {key: name for key in keys if (name := value_name(key, known)) != key}
+    return dict(_stored_names(tuple(keys), tuple(clocks)))
+
+
+@functools.lru_cache(maxsize=64)
+def _stored_names(keys: tuple[str, ...], clocks: tuple[str, ...]) -> dict[str, str]:
+    """The same of some keys."""
+    return {key: name for key in keys if (name := value_name(key, clocks)) != key}
 
 
 def stored_name(key: str, meta: Meta, columns: Iterable[str]) -> str:
