@@ -7,7 +7,7 @@ ASCII locale Python reads every other character as surrogates.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -30,15 +30,34 @@ def open_to_read(path: str) -> pa.OSFile:
     return pa.OSFile(os.fsencode(path))
 
 
+class Places:
+    """Columns that are one leaf each, as pyarrow looks them up: column -> [its place]."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._place = {name: place for place, name in enumerate(names)}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._place
+
+    def __getitem__(self, name: str) -> list[int]:
+        return [self._place[name]]
+
+
+@lru_cache(maxsize=64)
+def places_of(names: tuple[str, ...]) -> Places:
+    """The places of columns. The runs of a study mostly have the same ones."""
+    return Places(names)
+
+
 class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
     """A Parquet file whose columns are known already: of thousands, pyarrow makes a list of paths at each opening,
     which takes longer than to read one of them.
 
     Args:
-      columns: column -> the places of its leaves, None: as pyarrow finds them; more: of `pyarrow.parquet.ParquetFile`.
+      columns: where they are, None: as pyarrow finds them; more: of `pyarrow.parquet.ParquetFile`.
     """
 
-    def __init__(self, source: pa.OSFile, columns: Mapping[str, list[int]] | None = None, **more: Any) -> None:
+    def __init__(self, source: pa.OSFile, columns: Places | None = None, **more: Any) -> None:
         self._known_columns = columns
         super().__init__(source, **more)
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.schema import source
 from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, data_folder, part_folders, table_folder
-from rollbook.storage.parquet_files import ParquetFile, open_to_read
+from rollbook.storage.parquet_files import ParquetFile, Places, open_to_read, places_of
 from rollbook.storage.tabulate import Meta
 from rollbook.system.guard import ours, raising, tolerating
 from rollbook.values.array_types import NDArray
@@ -65,7 +65,7 @@ class Part:
         self.path, self.name = path, name
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
-        self._leaves: dict[str, list[int]] | None = {}
+        self._leaves: Places | None = places_of(())
         self._decoded: int | None = None
         self._words: dict[str, dict[int, pa.Array]] = {}
         self._nulls: dict[str, int] = {}
@@ -89,9 +89,10 @@ class Part:
             covers_of(meta)
         self.meta: Meta = meta
         self._names: list[str] = schema.names
-        is_flat = self._footer.num_columns == len(schema.names) == len(set(schema.names))
-        self._leaves = {name: [place] for place, name in enumerate(schema.names)} if is_flat else None
-        if gone := _columns_gone(meta, set(self._names)):
+        there = set(self._names)
+        is_flat = self._footer.num_columns == len(there) == len(self._names)
+        self._leaves = places_of(tuple(self._names)) if is_flat else None
+        if gone := _columns_gone(meta, there):
             raise Damaged(f"{path} has no column {gone[0]!r}, of which its description speaks")
         constant = (schema.get_field_index(name) for name in CONSTANTS if meta.get(name) is not None)
         for place in sorted((place for place in constant if place >= 0), reverse=True):
@@ -468,7 +469,7 @@ def _columns_gone(meta: Meta, there: set[str]) -> list[str]:
     if meta["group"][0] == "R":
         keys = {"key", "value"}
     else:  # parts of format 1 do not say under which names their keys are stored
-        keys = set() if stored is None else {stored.get(key, key) for key in meta["keys"]}
+        keys = {stored.get(key, key) for key in meta["keys"]} if stored else set(() if stored is None else meta["keys"])
     return sorted({"time", "seq", *keys, *meta.get("clocks", ())} - there)
 
 
