@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+import rollbook
+from page_server import client_of
 from rollbook.book import Book
 from rollbook.server.runs import table as table_of_runs
 from rollbook.server.shared import state
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.state import Facts, FactsCache, Readers
+from rollbook.storage.live import LiveJournal
+from rollbook.storage.parquet_files import ParquetFile, Places
 from waiting import PATIENCE
 
 
@@ -138,3 +144,45 @@ def test_a_comparison_of_runs_that_were_drawn_reads_none_of_them(
     monkeypatch.setattr(context, "book", counted)
     assert client.post("/api/compare", json={**asked, "metric": "train/return"}).status_code == 200
     assert read == []
+
+
+def test_the_page_of_a_live_run_looks_a_few_times_at_its_journal_however_many_tables_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look makes the metadata of all segments; the open page of a live run asks every five seconds."""
+    with rollbook.init("p", "ppo", seed=1, dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        for step in range(20):
+            run.log({f"norm/{n}": step / (n + 1) for n in range(50)}, env_step=step)
+        looks: list[object] = []
+        snapshot = LiveJournal.snapshot
+
+        def counted(journal: LiveJournal, *how: Any) -> Any:
+            looks.append(journal)
+            return snapshot(journal, *how)
+
+        monkeypatch.setattr(LiveJournal, "snapshot", counted)
+        with client_of(tmp_path) as client:
+            answer = client.get(f"/api/runs/{run.id}").json()
+        assert answer["tables"] == {"metrics": 20}
+        assert 1 <= len(looks) <= 8, "not one for each of fifteen tables"
+
+
+def test_a_column_of_a_sealed_part_is_read_without_a_list_of_the_paths_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyarrow makes it at each opening: of thousands of columns it took longer than to read one."""
+    with rollbook.init("p", "ppo", seed=1, dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
+        run.log_many({f"norm/{n}": np.arange(9.0) + n for n in range(50)}, env_step=np.arange(9))
+    listed = []
+    build = ParquetFile._build_nested_paths
+
+    def counted(file: Any) -> Any:
+        paths = build(file)
+        if not isinstance(paths, Places):
+            listed.append(file)
+        return paths
+
+    monkeypatch.setattr(ParquetFile, "_build_nested_paths", counted)
+    series = Book(run.folder).series("norm/7")
+    assert series.mean.tolist() == [step + 7.0 for step in range(9)]
+    assert listed == []
