@@ -15,11 +15,13 @@ from sealing_forks import python_path
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run_example(name: str, *arguments: str) -> None:
+def run_example(name: str, *arguments: str) -> str:
+    """What an example prints."""
     env = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent)}
     command = [sys.executable, str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
 
 
 def test_the_spinning_up_example_learns_and_is_read_back(own_place: Path) -> None:
@@ -53,3 +55,24 @@ def test_the_verl_example_learns_and_its_answers_are_rollouts_that_were_used(own
     assert len(rows) == 30 * 8
     assert {row["item"] for row in rows if row["reward"]} == {"4"}
     assert {(row["used"], row["trained_version"]) for row in rows if row["gradient_step"] == 30} == {(True, 29)}
+
+
+def test_a_loop_of_ones_own_gets_the_folder(own_place: Path) -> None:
+    pytest.importorskip("gymnasium")
+    pytest.importorskip("tensorboard")
+    printed = run_example("lightzero_any_loop.py", "--iterations", "6")
+    (book,) = rollbook.open("runs")
+    assert book.status == "finished"
+    assert len(book.series("evaluator/reward_mean").x) == 2
+    for component in ("buffer", "collector", "evaluator", "learner"):
+        assert f"log/{component}/{component}_logger.txt" in printed
+    assert "ckpt/ckpt_best.ckpt" in printed
+
+
+def test_the_outline_of_mrl_learns_to_spell(own_place: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("pandas")
+    printed = run_example("mrl_log.py", "--batches", "12")
+    (book,) = rollbook.open("runs")
+    assert book.samples().num_rows == 12 * 32
+    assert "rewards of batch 5" in printed

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 
-import rollbook
+from new_runs import new_run as new_run
 from rollbook.capture.gym import RecordEpisodes
-from rollbook.run import ending
 from rollbook.storage.sealing import folder as store_seal
 
 SPACES = {
@@ -90,23 +88,6 @@ def play(env: Any, episodes: int, seed: int = 3) -> None:
         while not over:
             _, _, terminated, truncated, _ = env.step(env.action_space.sample())
             over = terminated or truncated
-
-
-@pytest.fixture
-def new_run(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Makes strict runs without a keeper. `seal` does what the keeper would do at the end, in this process."""
-    runs: list[Any] = []
-
-    def make(name: str = "run", **more: Any) -> Any:
-        run = rollbook.init("project", name, dir=tmp_path / "runs", sinks=[], keeper="import", strict=True, **more)
-        runs.append(run)
-        return run
-
-    yield make
-    for run in runs:
-        ending.forget(run)
-        run.internals.writer.close()
-        run.status = "finished"
 
 
 def seal(run: Any) -> Any:

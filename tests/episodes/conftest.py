@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from new_runs import new_run as new_run
 
 
 class Notebook:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +21,10 @@ import rollbook
 from rollbook.book.book import Book
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
-from rollbook.run import ending
 from rollbook.storage.parts import Part
 from rollbook.storage.sealing.folder import seal
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
-
-
-@pytest.fixture
-def new_run(tmp_path: Path) -> Iterator[Any]:
-    """Makes strict runs without a keeper."""
-    runs: list[Any] = []
-
-    def make(name: str = "run", **more: Any) -> Any:
-        runs.append(rollbook.init("p", name, dir=tmp_path / "runs", sinks=[], keeper="inline", strict=True, **more))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        ending.forget(run)
-        run.internals.writer.close()
-        run.status = "finished"
 
 
 def cartpole(steps: int = 6) -> Any:

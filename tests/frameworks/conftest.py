@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from new_runs import new_run as new_run
+
 GROUP = os.environ.get("ROLLBOOK_FRAMEWORK_GROUP", "")
 
 collect_ignore_glob = [] if GROUP else ["test_*.py", "*/test_*.py"]

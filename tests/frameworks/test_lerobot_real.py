@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-import rollbook
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.formats.datasets import StepSource, from_lerobot, to_lerobot
-from rollbook.run import ending
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from conftest import SPACES, Sampled, play  # type: ignore[import-not-found]
@@ -56,21 +54,6 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is asked of the network: whatever is missing from a folder is an error."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-
-
-@pytest.fixture
-def new_run(tmp_path: Path) -> Any:
-    runs: list[Any] = []
-
-    def make(name: str = "run") -> Any:
-        runs.append(rollbook.init("project", name, dir=tmp_path / "runs", sinks=[], keeper="inline", strict=True))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        ending.forget(run)
-        run.internals.writer.close()
-        run.status = "finished"
 
 
 @pytest.fixture

@@ -12,13 +12,11 @@ import minari
 import numpy as np
 import pytest
 
-import rollbook
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.capture.multiagent import RecordParallel
 from rollbook.errors import BadInput
 from rollbook.formats.datasets import StepSource, from_minari, to_minari
 from rollbook.formats.datasets._whole import Exported
-from rollbook.run import ending
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from conftest import SPACES, Sampled, play  # type: ignore[import-not-found]
@@ -29,21 +27,6 @@ GROUPS = ("data",)
 @pytest.fixture(autouse=True)
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
-
-
-@pytest.fixture
-def new_run(tmp_path: Path) -> Any:
-    runs: list[Any] = []
-
-    def make(name: str = "run") -> Any:
-        runs.append(rollbook.init("project", name, dir=tmp_path / "runs", sinks=[], keeper="inline", strict=True))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        ending.forget(run)
-        run.internals.writer.close()
-        run.status = "finished"
 
 
 def assert_rows(tree: Any, samples: list[Any]) -> None:

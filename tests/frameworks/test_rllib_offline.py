@@ -21,7 +21,6 @@ import rollbook
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.errors import BadInput
 from rollbook.formats.datasets import StepSource, from_rllib, to_rllib
-from rollbook.run import ending
 
 GROUPS = ("rllib",)
 
@@ -38,21 +37,6 @@ def small_ray() -> Iterator[None]:
 def balance(obs: Any) -> int:
     """Keeps the pole up for hundreds of steps."""
     return int(obs[2] + 0.3 * obs[3] + 0.05 * obs[1] > 0)
-
-
-@pytest.fixture
-def new_run(tmp_path: Path) -> Iterator[Any]:
-    runs: list[Any] = []
-
-    def make(name: str) -> Any:
-        runs.append(rollbook.init("cartpole", name, dir=tmp_path / "runs", sinks=[], keeper="inline", strict=True))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        ending.forget(run)
-        run.internals.writer.close()
-        run.status = "finished"
 
 
 @pytest.fixture
