@@ -21,10 +21,16 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with (
                 contextlib.suppress(ZeroDivisionError),
                 rollbook.init(
-                    "p", algo, seed=seed, config={"algo": algo, "env": environment},
-                    dir=folder, sinks=[], keeper="inline", rules=(),
+                    "p",
+                    algo,
+                    seed=seed,
+                    config={"algo": algo, "env": environment},
+                    dir=folder,
+                    sinks=[],
+                    keeper="inline",
+                    rules=(),
                 ) as run,
-            ):  # fmt: skip
+            ):
                 for step in range(steps):
                     run.log({"test/return": min(500.0, 40.0 * step * (1 + seed % 2))}, env_step=step)
                 if (algo, seed) == ("dqn", 5):

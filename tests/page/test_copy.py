@@ -146,12 +146,19 @@ def _of_rows(run: str, rollouts: Sequence[str] = ("none",)) -> Iterator[list[Any
         {"where": "used"}, {"search": "two"}, {"sort": [{"column": "item"}]},
     ]  # fmt: skip
     of_prompts: list[dict[str, Any]] = [
-        {}, {"only": "never"}, {"only": "sometimes"}, {"above": 0.9}, {"sort": [{"column": "groups"}]},
+        {},
+        {"only": "never"},
+        {"only": "sometimes"},
+        {"above": 0.9},
+        {"sort": [{"column": "groups"}]},
         {"sort": [{"column": "best"}, {"column": "recent_rate", "descending": True}]},
-    ]  # fmt: skip
+    ]
     of_samples: list[dict[str, Any]] = [
-        {}, {"search": "two"}, {"where": "reward > 0"}, {"sort": [{"column": "reward"}]}
-    ]  # fmt: skip
+        {},
+        {"search": "two"},
+        {"where": "reward > 0"},
+        {"sort": [{"column": "reward"}]},
+    ]
     tables = {"episodes": of_episodes, "rollouts": of_rollouts, "prompts": of_prompts, "samples": of_samples}
     for table, asks in tables.items():
         yield from ([table, run, ask] for ask in asks)

@@ -76,8 +76,11 @@ def test_a_copy_has_pictures_texts_and_histograms_at_each_step(
     with file_server(tmp_path / "copy") as address:
         page = tab_of(390, 844).open(address, f"#/media?run={first}&beside={second}&at=300").settled()
         told = page.tab.locator(".shades canvas").evaluate_all("all => all.map(one => one.ariaLabel)")
-        assert told == [f"{key}: {low} to {low + 1}, mean {low + 0.5:#.3g} at step 300"
-                        for key, more in (("biases", 10), ("weights", 0)) for low in (4 + more, 5 + more)]  # fmt: skip
+        assert told == [
+            f"{key}: {low} to {low + 1}, mean {low + 0.5:#.3g} at step 300"
+            for key, more in (("biases", 10), ("weights", 0))
+            for low in (4 + more, 5 + more)
+        ]
         page.tab.get_by_role("button", name="A step on").click()
         page.tab.wait_for_function("() => document.querySelector('pre.logged').innerText.includes('step 400')")
         assert page.tab.locator(".video").count() == 2

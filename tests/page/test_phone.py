@@ -141,8 +141,13 @@ def test_keys_act_while_rows_arrive(page: Any, serve: Any, tmp_path: Path) -> No
         for moves in range(3):
             tab.keyboard.press("j")
             come()
-            assert tab.evaluate("() => [...document.querySelectorAll('.grid-body .grid-row')]"
-                                ".findIndex(row => row.classList.contains('active'))") == moves  # fmt: skip
+            assert (
+                tab.evaluate(
+                    "() => [...document.querySelectorAll('.grid-body .grid-row')]"
+                    ".findIndex(row => row.classList.contains('active'))"
+                )
+                == moves
+            )
         tab.keyboard.press("/")
         for letter in "loss":
             tab.keyboard.press(letter)

@@ -273,9 +273,14 @@ def test_a_run_with_a_clock_of_its_own_has_it_in_each_row_and_an_ended_one_waits
 
     def iterate(step: int, status: str = "completed") -> None:
         run.rollouts.log_many(
-            prompts=["2 + 2?"] * 4, completions=["4"] * 4, reward=[1.0, 0.0, 1.0, 0.0], group=f"{step}",
-            policy_version=step, train_iter=40 + step, status=status,
-        )  # fmt: skip
+            prompts=["2 + 2?"] * 4,
+            completions=["4"] * 4,
+            reward=[1.0, 0.0, 1.0, 0.0],
+            group=f"{step}",
+            policy_version=step,
+            train_iter=40 + step,
+            status=status,
+        )
 
     for step in range(3):
         iterate(step, "failed" if step == 2 else "completed")

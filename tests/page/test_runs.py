@@ -360,8 +360,10 @@ def test_chosen_runs_of_other_tools_are_labelled_in_two_clicks(
     assert said.inner_text() == f"2 runs: {tmp_path}/study/x/rollbook.labels"
     rows = rollbook.open(tmp_path / "study").rows()
     assert sorted((str(row["algo"]), row["config"].get("width")) for row in rows) == [
-        ("None", None), ("ppo", 64), ("ppo", 64),
-    ]  # fmt: skip
+        ("None", None),
+        ("ppo", 64),
+        ("ppo", 64),
+    ]
     assert page.errors == []
 
 

@@ -122,10 +122,12 @@ def test_what_is_open_and_active_in_a_list_stays_so_while_newer_rows_come_before
                 texts = [f"answer {n} of step {step} to {prompt}" for n in range(4)]
                 asked = [prompt] * 4
                 group = f"{step} {prompt}"
-                run.rollouts.log_many(prompts=asked, completions=texts, reward=[0.0, 1.0, 0.0, 1.0], group=group,
-                                      policy_version=step)  # fmt: skip
-                run.log_samples(texts, group=group, prompt=asked, completion=texts, reward=[0.0, 1.0, 0.0, 1.0],
-                                policy_version=step)  # fmt: skip
+                run.rollouts.log_many(
+                    prompts=asked, completions=texts, reward=[0.0, 1.0, 0.0, 1.0], group=group, policy_version=step
+                )
+                run.log_samples(
+                    texts, group=group, prompt=asked, completion=texts, reward=[0.0, 1.0, 0.0, 1.0], policy_version=step
+                )
 
         for step in range(4):
             more(step)

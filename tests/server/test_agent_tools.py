@@ -182,11 +182,17 @@ def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("probe", {"of": "cartpol"}), ("probe", {"of": "/"}), ("probe", {"of": "../.."}), ("runs", {"where": "x ="}),
-        ("runs", {"where": "(select 1) = 1"}), ("runs", {"cursor": "-1"}), ("runs", {"cursor": "²"}),
+        ("probe", {"of": "cartpol"}),
+        ("probe", {"of": "/"}),
+        ("probe", {"of": "../.."}),
+        ("runs", {"where": "x ="}),
+        ("runs", {"where": "(select 1) = 1"}),
+        ("runs", {"cursor": "-1"}),
+        ("runs", {"cursor": "²"}),
         ("series", {"runs": "ppo-1", "keys": "nothing"}),
         ("series", {"runs": "ppo-1", "keys": "test/return", "points": 0}),
-        ("cause", {"run": "ppo-1", "x": "rows", "at": 1}), ("samples", {"run": "odd", "limit": 10**9}),
+        ("cause", {"run": "ppo-1", "x": "rows", "at": 1}),
+        ("samples", {"run": "odd", "limit": 10**9}),
         ("samples", {"run": "odd", "where": "reward < (select count(*) from read_text('/etc/hostname'))"}),
         ("samples", {"run": "odd", "order_by": "(select 1 from read_text('/etc/hostname'))"}),
         ("sql", {"run": "ppo-1", "query": "select * from read_text('/etc/hostname')"}),
@@ -195,7 +201,7 @@ def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root:
         ("wait", {"run": "ppo-1", "until": "seed = 9", "timeout": 1e9}),
         ("wait", {"run": "ppo-1", "until": "read_text('/etc/hostname') = ''"}),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_answered_is_an_error_in_words(name: str, arguments: dict[str, Any], root: Path) -> None:
     with pytest.raises(RollbookError):
         getattr(AgentTools(root), name)(**arguments)

@@ -61,8 +61,14 @@ def cartpole(root: Path, algo: str, seed: int, slope: float) -> None:
                 run.log_episode(return_=score, length=step + 1, env_step=step)
                 run.save_checkpoint({"step": step}, score=score)
             if (algo, seed, step) == ("dqn", 1, 500):
-                row = {"rule": "non_finite", "level": "fail", "message": "update/loss became nan", "evidence": "{}",
-                       "source": "", "key": "update/loss"}  # fmt: skip
+                row = {
+                    "rule": "non_finite",
+                    "level": "fail",
+                    "message": "update/loss became nan",
+                    "evidence": "{}",
+                    "source": "",
+                    "key": "update/loss",
+                }
                 run.record("alerts", row, env_step=step)
             if (algo, seed, step) == ("dqn", 2, 600):
                 raise RuntimeError("the simulator went away")

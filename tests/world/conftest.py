@@ -52,9 +52,12 @@ def program(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
         file = tmp_path / f"program{len(list(tmp_path.glob('*.py')))}.py"
         file.write_text(HEAD + text)
         return subprocess.Popen(
-            [sys.executable, str(file), *arguments], env={**os.environ, **environment}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            [sys.executable, str(file), *arguments],
+            env={**os.environ, **environment},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     return start
 

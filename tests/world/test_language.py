@@ -20,10 +20,12 @@ def _train(run: Any, steps: int, prompts: int = 3, generations: int = 4, micro: 
         ids: list[str] = []
         for prompt in range(prompts):
             ids += run.rollouts.log_many(
-                prompts=[f"{prompt} + {prompt}"] * generations, completions=[f"{step} {n}" for n in range(generations)],
-                rewards={"accuracy": [float(n % 2) for n in range(generations)]}, group=f"{step}-{prompt}",
+                prompts=[f"{prompt} + {prompt}"] * generations,
+                completions=[f"{step} {n}" for n in range(generations)],
+                rewards={"accuracy": [float(n % 2) for n in range(generations)]},
+                group=f"{step}-{prompt}",
                 policy_version=step,
-            )  # fmt: skip
+            )
         size = len(ids) // micro
         for start in range(0, len(ids), size):
             run.rollouts.trained(ids[start : start + size], advantage=1.0, gradient_step=step + 1)

@@ -112,9 +112,13 @@ def test_trials_that_are_pruned_fail_or_return_nothing_are_rows_of_the_sweep(beg
 
     def trial(number: int, state: str, values: list[float] | None) -> Any:
         return SimpleNamespace(
-            number=number, state=SimpleNamespace(name=state), values=values, value=values[0] if values else None,
-            params={"lr": 0.1 * number}, duration=timedelta(seconds=1),
-        )  # fmt: skip
+            number=number,
+            state=SimpleNamespace(name=state),
+            values=values,
+            value=values[0] if values else None,
+            params={"lr": 0.1 * number},
+            duration=timedelta(seconds=1),
+        )
 
     ended = [
         trial(0, "COMPLETE", [0.5]),
@@ -123,9 +127,13 @@ def test_trials_that_are_pruned_fail_or_return_nothing_are_rows_of_the_sweep(beg
         trial(3, "COMPLETE", [0.25]),
     ]
     study = SimpleNamespace(
-        study_name="sweep", directions=[SimpleNamespace(name="MINIMIZE")], sampler=SimpleNamespace(),
-        pruner=SimpleNamespace(), metric_names=["loss"], best_trial=ended[3],
-    )  # fmt: skip
+        study_name="sweep",
+        directions=[SimpleNamespace(name="MINIMIZE")],
+        sampler=SimpleNamespace(),
+        pruner=SimpleNamespace(),
+        metric_names=["loss"],
+        best_trial=ended[3],
+    )
     run = begin()
     callback = RollbookCallback(run)
     for one in ended:
@@ -171,9 +179,11 @@ def test_groups_by_what_names_no_fields_are_refused_with_what_is_possible(
         begin("ppo", seed=seed, config={"algo": "ppo", "env": "ant"}).log({"return": 1.0}, env_step=1)
     runs: Any = rollbook.open(root)
     ask = {
-        "groups": lambda: runs.groups(given), "group_by": lambda: runs.group_by(given),
-        "diff": lambda: runs.diff(by=given), "refined_curves": lambda: list(runs.refined_curves("return", by=given)),
-    }.get(verb, lambda: getattr(runs, verb)("return", by=given))  # fmt: skip
+        "groups": lambda: runs.groups(given),
+        "group_by": lambda: runs.group_by(given),
+        "diff": lambda: runs.diff(by=given),
+        "refined_curves": lambda: list(runs.refined_curves("return", by=given)),
+    }.get(verb, lambda: getattr(runs, verb)("return", by=given))
     with pytest.raises(rollbook.errors.BadInput, match=r"auto|none of the groups has a run"):
         ask()
 
