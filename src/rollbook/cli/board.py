@@ -50,8 +50,8 @@ def board(
 
     \b
     Examples:
-      rollbook board mine test/return "train/return - test/return" "loss/policy, loss/value" --first
-      rollbook board sweep test/return --by config.lr --where "status = 'finished'" --smoothing 0.6
+      rollbook board mine test/return "loss/policy, loss/value" --first
+      rollbook board sweep test/return --by config.lr --smoothing 0.6
       rollbook board
       rollbook board mine --remove
     """
