@@ -75,21 +75,22 @@ class EvaluationGap(ReturnRule[_Gap]):
         return alerts
 
     def _take_part(self, column: Column, first: int, end: int) -> None:
-        memory = self.memory
-        steps = column.clock("env_step")
-        for i in range(first, end):
-            memory.rest.append(column.values[i])
-            if len(memory.rest) == BLOCK:
-                mean = sum(memory.rest) / BLOCK
-                memory.blocks += 1
-                if steps[i] != UNKNOWN:
-                    memory.reached.append((steps[i], mean))
-                    if len(memory.reached) > _KEPT:
-                        del memory.reached[2 : _KEPT // 2 : 2]
-                if memory.blocks == 1:
-                    memory.start = mean
-                    memory.spread = (sum((one - mean) ** 2 for one in memory.rest) / (BLOCK - 1)) ** 0.5
-                memory.now, memory.rest = mean, []
+        memory, values, steps = self.memory, column.values, column.clock("env_step")
+        at = first + BLOCK - len(memory.rest)
+        while at <= end:
+            block = [*memory.rest, *values[first:at]]
+            mean = sum(block) / BLOCK
+            memory.blocks += 1
+            if steps[at - 1] != UNKNOWN:
+                memory.reached.append((steps[at - 1], mean))
+            if memory.blocks == 1:
+                memory.start = mean
+                memory.spread = (sum((one - mean) ** 2 for one in block) / (BLOCK - 1)) ** 0.5
+            memory.now, memory.rest = mean, []
+            first, at = at, at + BLOCK
+        memory.rest += values[first:end]
+        while len(memory.reached) > _KEPT:
+            del memory.reached[2 : len(memory.reached) // 2 : 2]
 
     def _judge(self, test: Column, i: int) -> list[Alert]:
         memory, value = self.memory, test.values[i]
