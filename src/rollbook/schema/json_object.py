@@ -47,7 +47,9 @@ def _text(value: object) -> object:
 
 def _text_or_number(value: object) -> object:
     """Numbers as text: some older runs have them, for example as a group."""
-    return str(value) if isinstance(value, (int, float)) else _text(value)
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, (int, float)) else WRONG
 
 
 def _integer(value: object) -> object:
@@ -71,26 +73,18 @@ def _counts(value: object) -> object:
     return WRONG if is_wrong else value
 
 
-def or_none(read: Reader) -> Reader:
-    """A reader that takes null, too."""
-    return lambda value: None if value is None else read(value)
-
-
 READERS: dict[str, tuple[Reader, str]] = {
     "str": (_text, "text"),
-    "str | None": (or_none(_text_or_number), "text"),
+    "str | None": (_text_or_number, "text"),
     "int": (_integer, "an integer"),
-    "int | None": (or_none(_integer), "an integer"),
-    "float | None": (or_none(_time), "a time"),
+    "float": (_time, "a time"),
     "list[str]": (_texts, "a list"),
-    "list[str] | None": (or_none(_texts), "a list"),
     "dict[str, int]": (_counts, "an object of integers"),
-    "dict[str, int] | None": (or_none(_counts), "an object of integers"),
     "dict[str, Any]": (_object, "an object"),
-    "dict[str, Any] | None": (or_none(_object), "an object"),
     "Any": (lambda value: value, "anything"),
 }
-"""How a field is read, by its annotation: (its reader, what its value should be)."""
+"""How a field is read, by its annotation: (its reader, what its value should be). One that ends in ` | None` is read as
+the same without it, unless it has a reader of its own; null is no matter of readers."""
 
 
 def ignore(_text: str, _field: str) -> None:
@@ -108,20 +102,20 @@ class JsonObject:
     __slots__ = ("__dict__", "others")
     if TYPE_CHECKING:
         others: dict[str, Any]
-        _readers: ClassVar[dict[str, tuple[Reader, str]]]
+        _readers: ClassVar[dict[str, tuple[Reader, str, bool]]]
         _empty: ClassVar[dict[str, Callable[[], object]]]  # fields of lists and dicts that are never missing
 
     def __init_subclass__(cls) -> None:
-        cls._readers = {name: READERS[kind] for name, kind in cls.__annotations__.items()}
-        never_missing = {name: kind for name, kind in cls.__annotations__.items() if not kind.endswith(" | None")}
-        cls._empty = {
-            name: dict if kind.startswith("dict") else list
-            for name, kind in never_missing.items()
-            if kind.startswith(("dict", "list"))
-        }
+        cls._readers, cls._empty = {}, {}
+        for name, kind in cls.__annotations__.items():
+            bare = kind.removesuffix(" | None")
+            cls._readers[name] = (*(READERS.get(kind) or READERS[bare]), kind != bare)
+            if kind == bare and kind.startswith(("dict", "list")):
+                cls._empty[name] = dict if kind.startswith("dict") else list
 
     def __init__(self, **given: Any) -> None:
-        self._check(given)
+        if not given.keys() <= self._readers.keys():
+            raise self._unknown(given)
         self.__dict__, self.others = given, {}
         self._complete_empty()
 
@@ -139,8 +133,8 @@ class JsonObject:
             if name not in readers:
                 made.others[name] = value
                 continue
-            read, kind = readers[name]
-            found = read(value)
+            read, kind, takes_null = readers[name]
+            found = None if value is None and takes_null else read(value)
             if found is WRONG:
                 report(f"{name} is not {kind}", name)
             else:
@@ -154,7 +148,8 @@ class JsonObject:
 
     def set(self, **changed: Any) -> None:
         """Set fields at once: an exception of a signal handler leaves all or none of them."""
-        self._check(changed)
+        if not changed.keys() <= self._readers.keys():
+            raise self._unknown(changed)
         self.__dict__.update(changed)
 
     def complete(self, found: Mapping[str, object]) -> None:
@@ -179,9 +174,8 @@ class JsonObject:
             self.others.pop(name, None)
         self._complete_empty()
 
-    def _check(self, given: Mapping[str, object]) -> None:
-        if not given.keys() <= self._readers.keys():
-            raise TypeError(f"{type(self).__name__} has no field {min(given.keys() - self._readers.keys())}")
+    def _unknown(self, given: Mapping[str, object]) -> TypeError:
+        return TypeError(f"{type(self).__name__} has no field {min(given.keys() - self._readers.keys())}")
 
     def _complete_empty(self) -> None:
         for name, empty in self._empty.items():

@@ -21,7 +21,7 @@ from io import FileIO
 
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.schema.clocks import may_be_clock
-from rollbook.schema.json_object import EMPTY, LARGEST, READERS, WRONG, JsonObject, ignore, or_none
+from rollbook.schema.json_object import EMPTY, LARGEST, READERS, WRONG, JsonObject, ignore
 from rollbook.schema.run_files import MANIFEST_FILE, RunFile
 from rollbook.system import files
 from rollbook.system.files import lexists, make_folders
@@ -145,7 +145,7 @@ def _cut(value: object) -> object:
     return WRONG if "writers" in wrong else cut
 
 
-READERS["Cut | None"] = (or_none(_cut), "a cut")
+READERS["Cut"] = (_cut, "a cut")
 
 
 class Attempt(JsonObject):
