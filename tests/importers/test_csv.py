@@ -22,8 +22,8 @@ from rollbook.protocols import Row
 
 
 def rows_of(path: Path, **options: Any) -> tuple[list[Row], dict[str, int]]:
-    (run,) = importers.make("csv", **options).runs(path)
-    return list(run.rows()), run.left_out
+    runs = list(importers.make("csv", **options).runs(path))  # several, where a training begins anew
+    return [row for run in runs for row in run.rows()], {what: n for run in runs for what, n in run.left_out.items()}
 
 
 def write(path: Path, lines: list[list[Any]], delimiter: str = ",") -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,6 +143,31 @@ def test_of_a_table_with_a_row_for_each_metric_each_metric_is_a_key(tmp_path: Pa
         for key in ("return", "length"):
             found = book.metrics(key, x="env_step")
             assert (found["env_step"].to_pylist(), found[key].to_pylist()) == ([0, 100], [book.seed, 100 + book.seed])
+
+
+@pytest.mark.parametrize("between", ["", "episode,return\n"])
+def test_trainings_that_were_appended_to_one_table_are_runs_of_their_own(between: str, tmp_path: Path) -> None:
+    one, two = ("".join(f"{n},{base + n}\n" for n in range(1, 5)) for base in (10, 20))
+    write(tmp_path / "log.csv", f"episode,return\n{one}{between}{two}")
+    write(tmp_path / "other.csv", "step,loss\n0,1\n100,2\n50,3\n150,4\n")  # gone back to a checkpoint
+    write(tmp_path / "steps.csv", "step,reward\n" + "0,1\n1,1\n2,1\n" * 3)  # episodes, step by step
+    found = {book.name: book.metrics(attempts="all") for book in rollbook.open(tmp_path)}
+    assert {name: rows.num_rows for name, rows in found.items()} == {"log": 4, "log-2": 4, "other": 4, "steps": 9}
+    assert found["log"]["return"].to_pylist() == [11, 12, 13, 14]
+    assert found["log-2"]["return"].to_pylist() == [21, 22, 23, 24]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_counter_that_stands_still_is_where_a_training_shall_end_and_no_clock(ending: str, tmp_path: Path) -> None:
+    """As in the trainer_log.jsonl of LLaMA-Factory."""
+    rows = [{"current_steps": 10 * n, "total_steps": 400, "epoch": n, "loss": 1 / n} for n in range(1, 5)]
+    lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+    text = "\n".join(lines if ending == "csv" else map(json.dumps, rows)) + "\n"
+    write(tmp_path / f"trainer_log.{ending}", text)
+    (book,) = rollbook.open(tmp_path)
+    found = book.metrics()
+    assert found["gradient_step"].to_pylist() == [10, 20, 30, 40]
+    assert "env_step" not in found.column_names
 
 
 def test_a_counter_that_holds_names_is_no_axis(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import re
+import sys
 from pathlib import Path
 
 from rollbook.errors import BadInput
@@ -25,7 +26,7 @@ from rollbook.formats.importers._tables import (
 )
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema import aliases
-from rollbook.schema.counters import SPELLINGS, clock_name, is_reading, x_clock
+from rollbook.schema.counters import SPELLINGS, clock_name, is_reading, standing, x_clock
 from rollbook.system.files import pasted, run_name_of
 
 TYPE_CHECKING = False
@@ -234,7 +235,11 @@ class Csv:
         # Rows of several runs below each other, told apart by columns such as seed or env.
         stat = os.stat(file)
         dividing = [name for name in _dividing(file, header, stat.st_mtime_ns, stat.st_size) if name != x]
-        if not dividing or os.path.getsize(file) > _LONGEST_TO_SPLIT:
+        if not dividing:
+            begins = _begins(file, x, stat.st_mtime_ns, stat.st_size)
+            parts = [range(first, end) for first, end in itertools.pairwise((*begins, sys.maxsize))]
+            return [(f"-{n}" if n > 1 else "", _Wanted(rows=part), {}) for n, part in enumerate(parts, start=1)]
+        if stat.st_size > _LONGEST_TO_SPLIT:
             return [("", None, {})]
         indices = [header.columns.index(name) for name in dividing]
         values = dict.fromkeys(
@@ -285,7 +290,10 @@ class Csv:
             yield Row(row.time, row.clocks, values)
 
     def _metrics(self, file: Path, header: Header, run: ForeignRun, wanted: _Wanted | None) -> Iterator[Row]:
-        clocks = {name: self._clocks.get(name) or clock_name(name) for name in header.columns}
+        still = standing([{n: value_of(text) for n, text in row.items()} for row in _first_rows(file, header, wanted)])
+        clocks = {
+            name: self._clocks.get(name) or ("" if name in still else clock_name(name)) for name in header.columns
+        }
         timed = self._time or next((name for name in (*_TIMES, *_ELAPSED) if name in header.columns), "")
         tells = file.name in _KNOWN and (timed or any(clocks.values()))
         x = self._x if tells else self._x_of(file, header)
@@ -451,8 +459,12 @@ def _divided(
 
 def _first_of(file: Path, header: Header, wanted: _Wanted | None) -> dict[str, list[Any]]:
     """The first cells of each column, of the rows that are wanted."""
-    rows = [row for _number, row in itertools.islice(_rows_of(file, header, ForeignRun(""), wanted), 4)]
+    rows = _first_rows(file, header, wanted)[:4]
     return {name: [value_of(row.get(name, "")) for row in rows] for name in header.columns}
+
+
+def _first_rows(file: Path, header: Header, wanted: _Wanted | None) -> list[dict[str, str]]:
+    return [row for _number, row in itertools.islice(_rows_of(file, header, ForeignRun(""), wanted), 10)]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -496,6 +508,37 @@ def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
         ) and any(one[0] != one[-1] for one in columns):
             steady.add(name)
     return frozenset(steady)
+
+
+@functools.lru_cache(maxsize=4096)
+def _begins(file: Path, x: str, _changed: int, size: int) -> tuple[int, ...]:
+    """The rows at which a training begins: the first, and those where the axis is at its first value again.
+
+    Steps that are counted one by one begin anew with each episode, and say nothing about trainings.
+    """
+    header = header_of(file) if x != _ROW and size <= _LONGEST_KEPT else None
+    if header is None or x not in header.columns:
+        return (0,)
+    index, begins, last = header.columns.index(x), [0], -math.inf
+    first: float | None = None
+    stride = math.inf
+    for number, cells in enumerate(lines_of(file, header, ForeignRun(""))):
+        reading = value_of(cells[index])
+        if not isinstance(reading, (int, float)):
+            continue
+        first = float(reading) if first is None else first
+        if reading < last and reading <= first:
+            begins.append(number)
+        elif last > -math.inf and reading != last:
+            stride = min(stride, abs(reading - last))
+        last = float(reading)
+    by_steps = x_clock(x) in ("step", "env_step") and stride == 1
+    rows = [end - start for start, end in itertools.pairwise(begins)]
+    return (0,) if by_steps or len(begins) > _MOST_TRAININGS or min(rows, default=2) < 2 else tuple(begins)
+
+
+_MOST_TRAININGS = 100
+"""What begins anew more often than this is no training."""
 
 
 def _dividing(file: Path, header: Header, changed: int, size: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
 from rollbook.protocols import ForeignRun, Row
-from rollbook.schema.counters import clocks_of, is_reading, x_clock
+from rollbook.schema.counters import clock_columns, clocks_of, is_reading, standing, x_clock
 from rollbook.system.files import pasted, run_name_of
 
 TYPE_CHECKING = False
@@ -101,10 +102,14 @@ class JsonLines:
     def _axis_of(self, file: Path, values: dict[str, Any]) -> str:
         """What the lines of a file of any name are ordered by; "" if it is unknown."""
         named = str(labels_of(file).get("x", ("", ""))[0])
-        return named if named in values else next((name for name in values if x_clock(name)), "")
+        stat = os.stat(file)
+        still = _still(file, stat.st_mtime_ns, stat.st_size)
+        return named if named in values else next((name for name in values if x_clock(name) and name not in still), "")
 
     def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
         start: float | None = None
+        stat = os.stat(file)
+        still = _still(file, stat.st_mtime_ns, stat.st_size)
         for record in objects(file, run):
             if file.name == "result.json":
                 record.pop("config", None)
@@ -118,7 +123,7 @@ class JsonLines:
                     start = _start_of(file)
                 passed = next((values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0)
                 stamp = start + (passed if 0 <= passed < _EARLIEST else 0.0)
-            clocks = clocks_of(values)
+            clocks = clocks_of(values, clock_columns(name for name in values if name not in still) if still else None)
             if not clocks and file.name not in _NAMES and (axis := self._axis_of(file, values)):
                 clocks = {x_clock(axis) or "step": int(values[axis])} if is_reading(values[axis]) else {}
             reading = values.get(self._column) if self._column else None
@@ -156,6 +161,16 @@ def objects(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
                 count(f"lines that are {what}")
             if is_half:
                 return
+
+
+@functools.lru_cache(maxsize=4096)
+def _still(file: Path, _changed: int, _size: int) -> frozenset[str]:
+    """The counters that do not move in the first lines."""
+    rows: list[dict[str, Any]] = []
+    for record in itertools.islice(objects(file, ForeignRun("")), 10):
+        rows.append({})
+        _flatten("", record, rows[-1], ForeignRun(""))
+    return standing(rows)
 
 
 def _parsed(line: bytes) -> object:
