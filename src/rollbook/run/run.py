@@ -80,7 +80,7 @@ class Run(Scope):
         self._words = SummaryWords(self)
         # A resumed run reads its open windows back at their first use, or in a restore.
         self._goes_on = bool(about.attempts and about.attempts[-1].before)
-        self._windows_due = writer.main and self.resumed
+        self._windows_due = writer.main and (writer.attempt > 1 or self._goes_on)
         self._turns = 1 if self._windows_due else 0
 
     @property
