@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rollbook
 from rollbook.adapters.spinningup import DummyLogger, EpochLogger, Logger, install, setup_logger_kwargs
 from rollbook.errors import BadInput, LoggingFailed, RollbookWarning, UnknownOption
 
@@ -222,7 +223,10 @@ def test_the_seed_that_an_algorithm_saves_with_its_arguments_is_that_of_its_run(
             assert logger.run.seed == expected
     with EpochLogger(str(tmp_path / "given"), run=run) as logger:
         logger.save_config({"seed": 5})
-    assert run.seed is None, "a run of the caller keeps what its caller said"
+    assert run.seed == 5
+    with rollbook.init("p", "said", seed=1, **options) as said, EpochLogger(str(tmp_path / "said"), run=said) as logger:
+        logger.save_config({"seed": 5})
+        assert said.seed == 1, "a run of the caller keeps what its caller said"
 
 
 def test_an_exception_in_the_block_makes_the_run_crashed(tmp_path: Path) -> None:

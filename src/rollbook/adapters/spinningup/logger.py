@@ -174,8 +174,8 @@ class Logger:
         """Store a configuration: print it, and write it to config.json, the run's config and the trackers.
 
         Args:
-          config: name -> value; `convert_json` says how each is written. Its `seed` becomes the seed of a run that was
-            opened here without one: Spinning Up's algorithms save their arguments.
+          config: name -> value; `convert_json` says how each is written. Its `seed` becomes that of a run without
+            one: Spinning Up's algorithms save their arguments.
         """
         plain = convert_json(dict(config))
         if self.exp_name is not None:
@@ -189,9 +189,6 @@ class Logger:
         run = getattr(self.run, "run", self.run)  # a scope has the configuration of its run
         if run is not None:
             self._count.guard("config", "keeping the configuration in the run", lambda: run.config.update(plain))
-            seed = plain.get("seed")
-            if self._owned and type(seed) is int:
-                self._count.guard("config", "keeping the seed", lambda: run.internals.fill_in(seed=seed))
         self._trackers.config(plain)
 
     @_counted
