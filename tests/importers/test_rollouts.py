@@ -184,3 +184,21 @@ def test_two_trainings_of_one_folder_are_two_runs(tmp_path: Path) -> None:
         (tmp_path / f"seed_{n}").mkdir()
         tinker_summaries(tmp_path / f"seed_{n}")
     assert [run.name for run in importers.make("tinker").runs(tmp_path)] == ["seed_1-tinker", "seed_2-tinker"]
+
+
+def test_rewards_of_every_kind_leave_the_questions_answerable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reward function of one's own gives a text, a list or nothing now and then, and verl writes it down."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    scores = [0.0, 1.0, None, float("nan"), -1.0, "1.0", [1.0], {"a": 1}, "wrong format"]
+    lines = [
+        json.dumps({"input": "q", "output": "" if n == 0 else "x", "gts": "a", "score": score, "step": 1})
+        for n, score in enumerate(scores)
+    ]
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "1.jsonl").write_text("\n".join(lines) + "\n")
+    (book,) = rollbook.open(tmp_path)
+    rewards = [row["reward"] for row in book.rollouts(order_by="rollout_id").to_pylist()]
+    assert [reward for reward in rewards if reward is not None and reward == reward] == [0.0, 1.0, -1.0, 1.0, 1.0]
+    assert len(rewards) == len(scores)
+    assert [row["solved"] for row in book.rollout_prompts().to_pylist()] == [3]
+    assert book.rollout_curves(x="policy_version").num_rows or book.rollout_curves().num_rows

@@ -7,7 +7,9 @@ where the last batch began, and the number of frames after it how much of the ba
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import json
 import threading
 import time
 import zlib
@@ -15,6 +17,7 @@ from itertools import pairwise
 
 from rollbook.errors import BadInput
 from rollbook.schema.clocks import UNKNOWN, as_clock
+from rollbook.schema.tables import is_of_numbers
 from rollbook.system.guard import ours
 from rollbook.system.tuning import TUNING
 from rollbook.values import flatten, scalar_of
@@ -209,7 +212,15 @@ class ForeignRows:
                 continue
             number = value if type(value) in (float, int, bool) else scalar_of(value)
             if table != "metrics":
-                cells[str(name)] = value if number is None else number
+                cell = value if number is None else number
+                if is_of_numbers(table, str(name)) and (cell := _number_in(cell)) is None:
+                    self._run.count(
+                        "unloggable",
+                        message=f"write_rows(): found {type(value).__name__} {value!r:.80} under {name!r}, a column of "
+                        f"numbers of the table {table}; it was left out, the rest of the row was kept",
+                    )
+                else:
+                    cells[str(name)] = cell
             elif number is not None:
                 cells[str(name)] = self._fitting(str(name), number)
             elif isinstance(value, (str, bytes)):
@@ -280,6 +291,21 @@ class ForeignRows:
             )
             self._writer.open()
         return self._writer
+
+
+def _number_in(cell: object) -> object:
+    """A number as it is, or the one number that a text or a list holds; None for anything else.
+
+    One text among the rewards of a table would make all of them texts, and no question about it could be answered.
+    """
+    if isinstance(cell, str):
+        with contextlib.suppress(ValueError):
+            return float(cell)
+        with contextlib.suppress(ValueError):
+            cell = json.loads(cell)
+    if isinstance(cell, (list, tuple)) and len(cell) == 1:
+        cell = cell[0]
+    return cell if isinstance(cell, (int, float)) else scalar_of(cell)
 
 
 class _RowsOfKeySet:

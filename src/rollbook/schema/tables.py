@@ -54,6 +54,12 @@ class Table:
         return f"<Table {self.name!r}>"
 
 
+def is_of_numbers(table: str, column: str) -> bool:
+    """Whether a column of a table holds numbers alone; parts of the rewards of rollouts do, too."""
+    kind = table_of(table).columns.get(column, "")
+    return kind in ("number", "integer") or (table == "rollouts" and column.startswith("rewards/"))
+
+
 def table_of(name: str) -> Table:
     """The table with this name; one without fixed columns if it is not in `TABLES`."""
     return TABLES.get(name) or Table(name, {})
