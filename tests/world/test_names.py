@@ -118,7 +118,7 @@ def test_a_result_is_found_after_its_framework_has_renamed_it(begin: Begin, nati
         ("/lib/python3/site-packages/agents/__main__.py", {}, "agents"),
         (
             "/lib/python3/site-packages/ipykernel_launcher.py",
-            {"JPY_SESSION_NAME": "/home/me/PPO study.ipynb"},
+            {"JPY_SESSION_NAME": "study/PPO study.ipynb"},
             "PPO-study",
         ),
         ("/lib/python3/site-packages/ipykernel_launcher.py", {}, "notebook"),

@@ -13,6 +13,7 @@ import unicodedata
 
 from rollbook.errors import BadInput, InvalidName, UnknownOption, did_you_mean
 from rollbook.schema.clocks import as_clock
+from rollbook.system.files import is_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def check_name(what: str, name: object) -> str:
         fault = "Windows knows it as a device"
     elif len(name.encode()) > 120:
         fault = "it is longer than 120 bytes"
-    if fault and what == "run_id" and isinstance(name, str) and os.path.isdir(name):
+    if fault and what == "run_id" and isinstance(name, str) and is_folder(name):
         raise InvalidName(f"init(run_id={name!r:.200}): this is a folder. {_by_id(name)}")
     if fault:
         raise InvalidName(
