@@ -170,6 +170,14 @@ def test_a_counter_that_stands_still_is_where_a_training_shall_end_and_no_clock(
     assert "env_step" not in found.column_names
 
 
+def test_steps_with_a_fraction_are_cut_where_none_become_equal(tmp_path: Path) -> None:
+    """Averages over environments count so: no row may be missing from the curve."""
+    rows, _ = rows_of(write(tmp_path / "log.csv", "env_step,loss\n0.0,1\n1666666.6666666667,2\n3333333.3333333335,3\n"))
+    assert [row.clocks for row in rows] == [{"env_step": 0}, {"env_step": 1666666}, {"env_step": 3333333}]
+    rows, _ = rows_of(write(tmp_path / "half.csv", "epoch,loss\n0.25,1\n0.5,2\n0.75,3\n"))
+    assert [dict(row.clocks) for row in rows] == [{}, {}, {}]
+
+
 def test_a_counter_that_holds_names_is_no_axis(tmp_path: Path) -> None:
     write(tmp_path / "table.csv", ",PPO,SAC\nHopper-v4,2262.50 ± 1196.81,1428.55 ± 62.40\nAnt-v4,1.0 ± 0.1,2.0 ± 0.1\n")
     write(tmp_path / "games.csv", "game,score\nAlien,812.5\nPong,19.0\n")

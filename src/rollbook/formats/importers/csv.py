@@ -31,7 +31,7 @@ from rollbook.system.files import pasted, run_name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 _TIMES = (
@@ -290,7 +290,8 @@ class Csv:
             yield Row(row.time, row.clocks, values)
 
     def _metrics(self, file: Path, header: Header, run: ForeignRun, wanted: _Wanted | None) -> Iterator[Row]:
-        still = standing([{n: value_of(text) for n, text in row.items()} for row in _first_rows(file, header, wanted)])
+        first = [{n: value_of(text) for n, text in row.items()} for row in _first_rows(file, header, wanted)]
+        still = standing(first)
         clocks = {
             name: self._clocks.get(name) or ("" if name in still else clock_name(name)) for name in header.columns
         }
@@ -299,6 +300,7 @@ class Csv:
         x = self._x if tells else self._x_of(file, header)
         if x and x != _ROW and not clocks.get(x):
             clocks[x] = x_clock(x) or "step"
+        may_be_cut = _are_apart([row.get(x) for row in first])
         for name in self._clocks:
             if name not in clocks:
                 raise BadInput(f"import {file}: there is no column {name!r}. It has: {', '.join(header.columns)}")
@@ -330,6 +332,8 @@ class Csv:
             readings = {"step": number} if x == _ROW else {}
             for name, clock in clocks.items():
                 reading: Any = cells_of_row.get(name)
+                if name == x and may_be_cut and isinstance(reading, float) and math.isfinite(reading):
+                    reading = math.floor(reading)
                 if clock and is_reading(reading):
                     readings[clock] = int(reading)
                     if name in SPELLINGS or name in self._clocks or name == x:
@@ -599,6 +603,12 @@ def _melted(header: Header) -> tuple[str, str] | None:
     lower = {name.lower(): name for name in header.columns}
     named, valued = (next((lower[name] for name in names if name in lower), "") for names in (_METRICS, _VALUES))
     return (named, valued) if named and valued else None
+
+
+def _are_apart(readings: Sequence[object]) -> bool:
+    """Whether readings of an axis, some with a fraction, are so far apart that cutting the fractions joins no two."""
+    numbers = [reading for reading in readings if isinstance(reading, (int, float))]
+    return len(numbers) > 1 and all(later - earlier >= 1 for earlier, later in itertools.pairwise(numbers))
 
 
 def _passed(stamp: object) -> bool:
