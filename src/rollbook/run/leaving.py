@@ -80,7 +80,7 @@ def _blocks(node: ast.AST, here: int, there: int) -> list[tuple[int, bool]]:
     if isinstance(node, (ast.With, ast.AsyncWith)):
         is_header = node.lineno <= here < node.body[0].lineno
         return [(node.lineno, True)] if is_header and _has(node.body, there) else []
-    if not isinstance(node, ast.Try):
+    if not isinstance(node, (ast.Try, ast.TryStar)):
         return []
     found = []
     if _has(node.finalbody, here) and _has([*node.body, *node.handlers, *node.orelse], there):
