@@ -11,6 +11,10 @@ NOTES = """# Why
 **bold** and `code`, see https://example.org/a_b and [this](https://example.org) or [evil](javascript:alert(1))
 - [x] one
 - two
+
+| lr | return |
+|:---|---:|
+| `3e-4` | **491** \\| 12 |
 <img src=x onerror="document.title='hacked'"> <script>document.title = 'hacked'</script>
 """
 
@@ -81,12 +85,13 @@ def test_notes_are_markdown_and_nothing_in_them_acts(page: Any, serve: Any, tmp_
         run.log({"train/return": 1.0}, env_step=1)
     page.open(serve(tmp_path / "runs"), f"#/run/{run.id}").settled()
     notes = page.tab.locator(".markdown")
-    assert notes.locator("b").inner_text() == "bold"
-    assert notes.locator("code").inner_text() == "code"
+    assert notes.locator("b").first.inner_text() == "bold"
+    assert notes.locator("code").first.inner_text() == "code"
     assert notes.locator("li").all_inner_texts()[:2] == ["☑ one", "two"]
     addresses = [one.get_attribute("href") for one in notes.locator("a").all()]
     assert addresses == ["https://example.org/a_b", "https://example.org"]
     assert notes.locator("img, script").count() == 0
+    assert notes.locator("th, td").all_inner_texts() == ["lr", "return", "3e-4", "491 | 12"]
     assert "<script>" in notes.inner_text()
     assert page.tab.title() != "hacked"
     assert page.errors == []

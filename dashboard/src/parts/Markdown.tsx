@@ -38,6 +38,43 @@ function anchor(address: string, text: string, whole: string): ComponentChildren
 
 const ITEM = /^\s*(?:[-*+]|(\d+)[.)])\s+(?:\[([ xX])\]\s+)?(.*)$/;
 
+/** The line below the head of a table. */
+const RULE = /^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)+\|?\s*$|^\s*\|\s*:?-+:?\s*\|\s*$/;
+const isTable = (lines: string[], i: number): boolean =>
+  (lines[i] ?? "").includes("|") && RULE.test(lines[i + 1] ?? "");
+
+const cellsOf = (line: string): string[] =>
+  line
+    .trim()
+    .replace(/^\||\|$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim().replaceAll("\\|", "|"));
+
+function table([head = "", , ...rows]: string[]): VNode {
+  return (
+    <div class="wide" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {cellsOf(head).map((cell) => (
+              <th>{inline(cell)}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>
+              {cellsOf(row).map((cell) => (
+                <td>{inline(cell)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 function blocks(lines: string[]): VNode[] {
   const out: VNode[] = [];
   for (let i = 0; i < lines.length;) {
@@ -85,13 +122,18 @@ function blocks(lines: string[]): VNode[] {
           )}
         </blockquote>,
       );
+    } else if (isTable(lines, i)) {
+      const from = i;
+      while ((lines[i] ?? "").includes("|")) i++;
+      out.push(table(lines.slice(from, i)));
     } else if (line.trim() === "") i++;
     else {
       const from = i;
       while (
         i < lines.length &&
         (lines[i] as string).trim() !== "" &&
-        (i === from || (!/^(#|>|\s*(```|~~~))/.test(lines[i] as string) && !ITEM.test(lines[i] as string)))
+        (i === from ||
+          (!/^(#|>|\s*(```|~~~))/.test(lines[i] as string) && !ITEM.test(lines[i] as string) && !isTable(lines, i)))
       )
         i++;
       out.push(<p>{inline(lines.slice(from, i).join("\n"))}</p>);

@@ -23,7 +23,7 @@ export function BulkPanel({ close }: { close: () => void }) {
   if (drawn.length === 0 && matched === 0) return <p class="soft pad">No run fits.</p>;
   return (
     <div class="picker">
-      <AsFile close={close} />
+      {matched > 0 && <AsFile close={close} />}
       <a
         class="choice"
         href={addressOf("media", { run: drawn[0] ?? "", beside: joined(drawn.slice(1, MOST_BESIDE)), at: "" })}
