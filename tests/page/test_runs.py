@@ -75,6 +75,10 @@ def test_runs_are_grouped_and_coloured_by_any_setting_from_a_menu(page: Any, ser
     page.tab.locator("#color-by").click()
     page.tab.get_by_role("menuitemradio", name="lr").click()
     page.tab.wait_for_function(f"() => new Set(({colors})()).size === 2 && !({colors})().includes('dot s0')")
+    legend = page.tab.locator(".foot [aria-label='Colours by lr']")
+    assert legend.inner_text().split() == ["3e-4", "0.001"]
+    shown = legend.locator("i").evaluate_all("all => all.map(one => one.className)")
+    assert set(shown) == set(page.tab.evaluate(colors))
     page.tab.locator("#color-by").click()
     page.tab.get_by_role("menuitemradio", name="each its own").click()
     page.tab.wait_for_function(f"() => new Set(({colors})()).size === 6")

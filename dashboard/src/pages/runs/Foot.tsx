@@ -1,12 +1,13 @@
 /** Below the table of runs: how many there are, what their numbers are, which keys move. */
 
-import { count } from "../../data/numbers.ts";
+import { count, plain } from "../../data/numbers.ts";
 import { lazy } from "../../parts/lazy.tsx";
 import { say } from "../../state/address.ts";
-import { entities, isBehind, orderWaits, table } from "./table.ts";
+import { entities, isBehind, orderWaits, table, valueColors } from "./table.ts";
 import * as view from "./view.ts";
 
 const Unreadable = lazy(() => import("./later.ts").then((m) => m.Unreadable));
+const MOST = 12; // colours
 
 export function Foot() {
   const {
@@ -42,7 +43,18 @@ export function Foot() {
           {view.archived.value === "1" ? "hide" : "show"} {count(archived)} archived
         </button>
       )}
-      {hasGroups && <span class="hide-s">groups: IQM of last values, ± half of its 95 % interval</span>}
+      {valueColors.value && (
+        <span class="values" aria-label={`Colours by ${view.short(view.colorBy.value)}`} role="img">
+          {[...valueColors.value].slice(0, MOST).map(([text, color]) => (
+            <span key={text}>
+              <i class={`dot s${color}`} /> {plain(JSON.parse(text))}
+            </span>
+          ))}
+        </span>
+      )}
+      {hasGroups && valueColors.value === null && (
+        <span class="hide-s">groups: IQM of last values, ± half of its 95 % interval</span>
+      )}
       <span class="grow" />
       {!hasGroups && (
         <span class="hide-s hide-m">

@@ -305,7 +305,7 @@ export function chooseColor(id: string, color: number): void {
 }
 
 /** The values of the setting that gives the colours, as far as rows with it were seen. */
-const valueColors = computed(() => {
+export const valueColors = computed(() => {
   void table.changed.value;
   const by = view.colorBy.value;
   if (by === "") return null;
