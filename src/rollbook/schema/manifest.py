@@ -179,7 +179,7 @@ class Attempt(JsonObject):
 
     def as_json(self) -> dict[str, Any]:
         """As in run.json."""
-        own = super().as_json()
+        own = {**self.__dict__, **self.others}
         return own if self.cut is None else {**own, "cut": self.cut.as_json()}
 
 
