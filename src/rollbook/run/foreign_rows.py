@@ -17,7 +17,6 @@ from itertools import pairwise
 
 from rollbook.errors import BadInput
 from rollbook.schema.clocks import UNKNOWN, as_clock
-from rollbook.schema.tables import is_of_numbers
 from rollbook.system.guard import ours
 from rollbook.system.tuning import TUNING
 from rollbook.values import flatten, scalar_of
@@ -207,6 +206,8 @@ class ForeignRows:
         clocks, cells = self._clocks(given, names), {}
         texts: dict[str, str] = {}
         parts: list[tuple[str, str, str, int, list[int], dict[str, object]]] = []
+        if table != "metrics":
+            from rollbook.schema.tables import is_of_numbers  # a training that imports nothing does not load it
         for name, value in flatten({**values, **clocks[1]}) if table == "metrics" else values.items():
             if value is None:
                 continue
