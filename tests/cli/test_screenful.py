@@ -70,6 +70,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "overview": book.overview(), "findings": runs.findings(), "problem": Problem("a sentence", "kind"),
         "disk": runs.disk(), "to remove": runs.remove(), "bin": runs.bin, "verified": runs.verify(),
         "of two": runs.shared_prompts(run.id, book.id),
+        "board": runs.boards.save("mine", ["test/return"]), "boards": runs.boards,
         "run.json": book.info,
         "binned": Binned("b", "a", "i", "p", "n", 0.0, 1),
         "log": [LogFile(name="a", label="a", bytes=1, kind="file"), LogLine(offset=0, text="a", time=None)],

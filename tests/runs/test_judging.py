@@ -175,7 +175,7 @@ def test_the_same_seed_run_again_counts_once_and_the_sentence_says_so(tmp_path: 
     assert [row["n"] for row in comparison.table()] == [3, 3]
     assert comparison.pairs[0].better is None
     said = " ".join(comparison.sentences())
-    assert "a: 3 runs" in said
+    assert "a, b: 6 runs" in said
     assert "same configuration, seed and code; each such seed counts once" in said
 
 
