@@ -521,7 +521,7 @@ def _begins(file: Path, x: str, _changed: int, size: int) -> tuple[int, ...]:
     Steps that are counted one by one begin anew with each episode, and say nothing about trainings.
     """
     header = header_of(file) if x != _ROW and size <= _LONGEST_KEPT else None
-    if header is None or x not in header.columns:
+    if header is None or x not in header.columns or not _may_begin_again(file, header, header.columns.index(x)):
         return (0,)
     index, begins, last = header.columns.index(x), [0], -math.inf
     first: float | None = None
@@ -539,6 +539,28 @@ def _begins(file: Path, x: str, _changed: int, size: int) -> tuple[int, ...]:
     by_steps = x_clock(x) in ("step", "env_step") and stride == 1
     rows = [end - start for start, end in itertools.pairwise(begins)]
     return (0,) if by_steps or len(begins) > _MOST_TRAININGS or min(rows, default=2) < 2 else tuple(begins)
+
+
+def _may_begin_again(file: Path, header: Header, index: int) -> bool:
+    """A quick look: whether a number of a column falls to its first one or below; True for lines with quotes."""
+    first, last = math.inf, -math.inf
+    try:
+        with open(file, encoding=header.encoding, errors="replace") as stream:
+            for line in stream:
+                try:
+                    reading = float(line.split(None if header.separator == " " else header.separator, index + 1)[index])
+                except (ValueError, IndexError):
+                    if '"' in line:
+                        return True
+                    continue
+                if first == math.inf:
+                    first = reading
+                if reading < last and reading <= first:
+                    return True
+                last = reading
+    except (OSError, UnicodeError):
+        return False
+    return False
 
 
 _MOST_TRAININGS = 100
