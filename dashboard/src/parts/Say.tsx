@@ -52,11 +52,11 @@ export function Failure({ error, again }: { error: Refusal; again?: () => void }
   );
 }
 
-/** The frame of what is coming; nothing moves. */
-export function Waiting({ what }: { what: string }) {
+/** The frame of what is coming; nothing moves. `many`: of how many runs it is read already is said, too. */
+export function Waiting({ what, many = false }: { what: string; many?: boolean }) {
   return (
     <div class="empty" role="status">
-      <span class="soft">Reading {what}…</span> <Reading />
+      <span class="soft">Reading {what}…</span> {many && <Reading />}
     </div>
   );
 }
@@ -77,10 +77,13 @@ export function Later({ what }: { what: string }) {
 export function Answered<T>({
   of,
   what,
+  many = false,
   children,
 }: {
   of: { value: T | null; error: Refusal | null; slow: boolean; again: () => void };
   what: string;
+  /** Many runs are read for it. */
+  many?: boolean;
   children: (value: T) => ComponentChildren;
 }) {
   const away = isInBanner(of.error);
@@ -92,7 +95,7 @@ export function Answered<T>({
       ) : away ? (
         <Later what={what} />
       ) : of.slow && !of.error ? (
-        <Waiting what={what} />
+        <Waiting what={what} many={many} />
       ) : null}
     </>
   );

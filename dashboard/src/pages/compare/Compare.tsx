@@ -138,7 +138,7 @@ export function Compare() {
             <Next elsewhere />
           </Empty>
         ) : (
-          <Answered of={asked} what="the comparison">
+          <Answered of={asked} what="the comparison" many>
             {(said) => <Shown found={said} groups={chosen} />}
           </Answered>
         )}

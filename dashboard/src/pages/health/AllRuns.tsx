@@ -46,7 +46,7 @@ export function AllRuns() {
         <CopyLink />
       </Context>
       <main id="main" class="page scroll" tabIndex={0} aria-label="Health">
-        <Answered of={answer} what="health">
+        <Answered of={answer} what="health" many>
           {(found) => <List found={found} />}
         </Answered>
       </main>

@@ -33,6 +33,7 @@ export function RunCharts({ run, detail }: { run: string; detail: RunDetail }) {
     return () => stops.forEach((stop) => stop());
   }, [desk]);
   const few = pinnedFirst(keys.value?.keys ?? []);
+  if (keys.value === null && keys.error === null) return <section class="later" />;
   if (few.length === 0) return null;
   return (
     <section class="c12">

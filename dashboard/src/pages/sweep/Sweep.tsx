@@ -95,7 +95,7 @@ export function Sweep() {
         <CopyLink />
       </Context>
       <main id="main" class="page scroll" tabIndex={0} aria-label="Sweep">
-        <Answered of={answer} what="the sweep">
+        <Answered of={answer} what="the sweep" many>
           {(said) => (said.configurations.length < 2 ? <Nothing of={said} /> : <Shown found={said} />)}
         </Answered>
       </main>
