@@ -188,6 +188,7 @@ Trainer(run).train()
         ((OPEN, TRAIN, FAILS_IN_A_METHOD), ["crashed"]),
         ((OPEN, FAILS_FIRST, TRAIN), ["finished"]),
         ((OPEN, TRAIN, "run.book.metrics(['loss'])['no such column']", TYPO), ["finished"]),
+        ((OPEN, TRAIN, f"run._parts.ticker._cost_due = 0.0; run._parts.ticker.tick(); {TYPO}"), ["finished"]),
     ],
 )
 def test_a_run_of_a_notebook_ends_as_the_last_cell_did_that_wrote_to_it(

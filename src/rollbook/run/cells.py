@@ -50,7 +50,7 @@ def _note_end(result: Any) -> None:
     written to if it had not failed. The next cell that writes to a run may mend what failed in this one."""
     error: BaseException | None = getattr(result, "error_in_exec", None)
     for run in list(_cells):
-        rows, known = run._writer.rows_written(), _ends.get(run)
+        rows, known = run._program_rows(), _ends.get(run)
         is_new = known is None or known[0] != rows
         if is_new or (error is not None and (not run._has_training_rows() or _would_write(error, run))):
             _ends[run] = rows, status_of(None if error is None else type(error)), describe(error)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rollbook.run.training import Training
 
     class _Rounds(Protocol):
-        """The run's own thread: the part needed to end it."""
+        """The run's own thread: what is needed to end it, and how many rows are its own."""
+
+        own_rows: int
 
         def stop(self) -> None: ...
         def tick(self, final: bool = ...) -> None: ...

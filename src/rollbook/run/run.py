@@ -457,6 +457,11 @@ class Run(Scope):
         """Whether this attempt has written any training rows."""
         return self._writer.rows_written() > sum(list(self._asides.values()))
 
+    def _program_rows(self) -> int:
+        """How many rows the program has written: not those about rollbook's own cost, which come at any time."""
+        ticker = self._parts.ticker
+        return self._writer.rows_written() - (0 if ticker is None else ticker.own_rows)
+
     def _rewound(self, parent: int | None, cut: Cut | None, checkpoint: str | None) -> None:
         self._write_about()  # first: readers that see the mark must find the cut
         self._turns += 1

@@ -45,6 +45,7 @@ class Ticker(threading.Thread):
         self._run, self._sinks, self._late = run, sinks, list(late)
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + TUNING.first_cost_seconds
+        self.own_rows = 0  # about rollbook's own cost
         self._rows_at_last = 0  # number of rows when the last such row was written
         self._sync_announced = False  # whether the next round follows a sync
         self._synced = os.path.join(run.folder, RunFile.KEEPER, RunFile.DURABLE)
@@ -166,5 +167,6 @@ class Ticker(threading.Thread):
             }
             if row_ns := writer.row_cost_ns():
                 cost["row_microseconds"] = row_ns / 1e3
+            self.own_rows += 1
             self._log(cost)
             self._rows_at_last = writer.rows_written()
