@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import shutil
 from pathlib import Path
 
 import rollbook
+from live_copies import copy_live
 
 KEY = "test/return"
 _QUIET = {"sinks": [], "rules": (), "keeper": "inline"}
@@ -56,7 +56,7 @@ def record(folder: Path) -> None:
             run.log({KEY: float(step)}, env_step=step)
         run.book.latest()
         # As it is now: this process, its writer, lives on, and what is copied changes no more.
-        shutil.copytree(run.folder, folder / "study" / Path(run.folder).name)
+        copy_live(run.folder, folder / "study" / Path(run.folder).name)
     lengths = rollbook.open(folder).where("project = 'lengths'")
     lengths.compare(KEY, by="config.algo", plan="mine", seeds=10)
     with _open(folder, "wide", "many keys", 0, "a") as run:
