@@ -47,6 +47,7 @@ EVERYWHERE = {
     "?": Act(DIALOG, (), True),
     "T": Act("document.documentElement.dataset.theme"),
 }
+FOCUSED = "document.activeElement.className"
 TIME = "document.querySelector('video').currentTime"
 ACTIVE, SHOWN, ZOOM = "document.querySelector('.grid-row.active')?.textContent", word("show"), word("z")
 PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
@@ -60,6 +61,7 @@ PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
         "shift ArrowLeft": Act(ZOOM), "shift ArrowRight": Act(ZOOM),
         **{key: Act(menu(f"pick-{name}")) for key, name in zip("xysb", ("x", "y", "s", "board"), strict=True)},
         "a": Act(menu("add-chart")), "f": Act(word("full")), "Escape": Act(word("full"), ("f",)),
+        "ArrowUp ArrowDown": Act(ACTIVE, ("v", "v", "ArrowDown", "ArrowDown")), "v": Act(FOCUSED),
     }),
     "cause": ("#/runs?g=none&cause={run},env_step,150,train/return", "#cause section", {
         "ArrowLeft": Act(word("cause")), "ArrowRight": Act(word("cause")),
