@@ -151,7 +151,7 @@ class RowByRow(TooGood):
                     yield from super().look(columns, now)
 
 
-NO_ROWS = {"silent", "settings", "below_earlier", "unlike_earlier"}
+NO_ROWS = {"silent", "settings", "steps_again", "below_earlier", "unlike_earlier"}
 """They speak of rows that do not come, of the configuration, and of earlier runs: test_rules.py, test_earlier.py."""
 
 

@@ -46,6 +46,7 @@ _RULES = {
     "settings": "settings:ImpossibleSettings",
     "short_sighted": "short_sighted:ShortSighted",
     "silent": "silent:Silent",
+    "steps_again": "steps_again:StepsAgain",
     "unlike_earlier": "unlike_earlier:UnlikeEarlier",
     "value_scale": "value_scale:ValueScale",
     "zero_variance_groups": "zero_variance_groups:ZeroVarianceGroups",
