@@ -25,6 +25,16 @@ from rollbook.values.arrow import strings, to_numpy
 _MUCH = 64 << 20
 _ROWS_CHECKED = 1_024
 
+_SAID: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("table", "group"), str),
+    **dict.fromkeys(("keys", "clocks"), list),
+    **dict.fromkeys(("first_time", "last_time"), int),
+    **dict.fromkeys(("scope", "at"), (str, type(None))),
+    "attempt": (int, type(None)),
+    "types": (str, list),
+}
+"""What each part says of its rows. A name that a damaged byte has changed is missing."""
+
 
 class Part:
     """One sealed file.
@@ -85,6 +95,8 @@ class Part:
         with raising(lambda _: foreign, ValueError, KeyError, TypeError, RecursionError):
             meta = json.loads(text) if text else None
             if not isinstance(meta, dict) or not meta["group"]:
+                raise foreign
+            if not all(isinstance(meta[name], kind) for name, kind in _SAID.items()):
                 raise foreign
             covers_of(meta)
         self.meta: Meta = meta
