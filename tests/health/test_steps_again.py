@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 import rollbook
+from rollbook import health, testing
+from rollbook.protocols import Row
+from rollbook.schema.columns import columns_of
 
 
 def train(root: Path, steps: range, before: Callable[[Any], object] = lambda run: None, key: str = "loss") -> Any:
@@ -30,6 +33,17 @@ def test_steps_that_are_logged_a_second_time_are_said_once(tmp_path: Path) -> No
     assert (alert["rule"], alert["level"], alert["key"], alert["env_step"]) == ("steps_again", "warn", "loss", 60)
     assert "had reached 99" in alert["message"]
     assert train(tmp_path, range(150, 160)).alerts().num_rows == 1
+
+
+def test_a_last_row_without_its_clock_does_not_hide_how_far_the_run_had_come(tmp_path: Path) -> None:
+    def alerts_of(rule: Any, attempt: int, clocks: list[dict[str, int]]) -> int:
+        rule.run = testing.some_run(tmp_path, attempt=attempt)
+        return len(rule.look(columns_of([Row(1.7e9 + n, clock, {"loss": 1.0}) for n, clock in enumerate(clocks)]), 0.0))
+
+    rule: Any = health.make("steps_again")
+    rule.open(testing.some_run(tmp_path))
+    assert alerts_of(rule, 1, [{"env_step": 99}, {}]) == 0
+    assert alerts_of(rule, 2, [{"env_step": 60}]) == 1
 
 
 def test_the_advice_of_the_alert_makes_one_curve(tmp_path: Path) -> None:

@@ -75,7 +75,10 @@ class StepsAgain(KeyedRule[_Reached]):
         elif begun < memory.last and not self._is_said and self._counts(memory):
             self._is_said = True
             yield self._alert(key, column, memory)
-        memory.attempt, memory.last, memory.row = self.run.attempt, readings[-1], column.where(-1)["row"]
+        last = len(readings) - 1
+        while readings[last] == UNKNOWN:  # a row without the clock does not say how far the run has come
+            last -= 1
+        memory.attempt, memory.last, memory.row = self.run.attempt, readings[last], column.where(last)["row"]
 
     def _counts(self, memory: _Reached) -> bool:
         """Whether the newest row of the attempt before is in the curve. If the program has gone back, it is not."""
