@@ -71,7 +71,7 @@ def copied(value: Any) -> object:
 
 
 def flat(name: str, value: Any, cells: dict[str, Any], tuples: bool = True, depth: int = 0) -> None:
-    """Put the leaves of nested dicts and tuples into `found`, named `name/key` and `name/0`. Leaves are copied.
+    """Put the leaves of nested dicts and tuples into `cells`, named `name/key` and `name/0`. Leaves are copied.
 
     Lists are leaves, because their length may change from step to step. Tuples of plain numbers are leaves too, unless
     `tuples` is set (a Tuple space has a fixed number of parts).

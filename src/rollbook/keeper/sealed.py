@@ -24,7 +24,7 @@ _ANY = 2**62
 
 
 class LazySealed:
-    """See `rollbook.journal.reader.SealedRows`.
+    """The rows in Parquet, as `rollbook.storage.SealedRows` gives them; that is imported only when rows are asked for.
 
     Args:
       run_folder: the run's folder.

@@ -212,7 +212,8 @@ class RunJson(JsonObject):
         rollouts lost their `tokens`, `text` and `answers`.
       part: {"of", "home", "since"} if this folder is one host's part of a run whose folder is elsewhere.
       imported: for a run that another tool wrote: its source files, and where its settings come from.
-      algo, env, folder: the algorithm, the environment and the parts of the path of such a run; see `formats.paths`.
+      algo, env, folder: the algorithm, the environment and the parts of the path of such a run; see
+        `formats.importers._paths`.
       from_path: which of its fields only its path says, such as "algo" and "config.lr".
       hydra: for a job of Hydra: its name, overrides and folder.
       door: through what its program opened it, where that is not `rollbook.init`: "wandb", "lightning", ….

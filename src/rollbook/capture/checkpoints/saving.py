@@ -4,9 +4,9 @@
     state = load(checkpoint.path)
 
 Files are `ckpt/iteration_<n>.pth.tar` (torch tensors inside: `torch.load(path)` reads them with its defaults) or
-`ckpt/iteration_<n>.ckpt` (see `capture.container`). `<n>` is `gradient_step`, or else the first known clock.
-`ckpt_best.*` is the one with the best score: a hard link to a file that rollbook wrote, or a symbolic link to a folder
-or to a framework's file. Score, clocks, positions and random states are stored in the journal, not in the file.
+`ckpt/iteration_<n>.ckpt` (see `capture.checkpoints.container`). `<n>` is `gradient_step`, or else the first known
+clock. `ckpt_best.*` is the one with the best score: a hard link to a file that rollbook wrote, or a symbolic link to a
+folder or to a framework's file. Score, clocks, positions and random states are stored in the journal, not in the file.
 
 The table `checkpoints` has one row for each saved checkpoint. When the checkpoint is deleted, it gets one more row with
 `kept` = false, the same `checkpoint_id` and the same clocks.

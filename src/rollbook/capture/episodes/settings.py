@@ -60,7 +60,7 @@ class EpisodeSettings:
       steps: which episodes keep their trajectory: see `Schedule.of`. Off by default.
       video: which episodes are rendered and stored as a video, in the same form (used by wrappers that can render).
       info_keys: keys of the info to store: the last value in the episode's row, all values in trajectories.
-      components: where the reward components are in the info: see `_infos.component_reader`.
+      components: where the reward components are in the info: see `infos.component_reader`.
       curves: also log `return`, `length`, `counted_env_step` and single running and final numbers as scalars.
       clock: the name of a clock that this recorder sets to its own count of steps. None (the default) leaves the clocks
         to the caller. The own count is always stored as `counted_env_step`.

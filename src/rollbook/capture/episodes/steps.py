@@ -117,8 +117,8 @@ class StepChunks:
             self._recorder.count(
                 "steps_beyond_limit",
                 1,
-                f"episode {self.episode_id} has more than {self.most_rows:,} recorded steps; the later ones not "
-                "kept. Raise most_steps=, or end the episode",
+                f"episode {self.episode_id} has more than {self.most_rows:,} recorded steps; the later ones "
+                "were not kept. Raise most_steps=, or end the episode",
             )
             return
         size = 16

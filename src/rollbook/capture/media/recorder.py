@@ -5,7 +5,7 @@
     media.log_video(recorder, "train/episode", frames, fps=30)
 
 A row of the table `media` has the final name of the file. Until the keeper has encoded it, its pixels are in
-`media/.spool/`, under the name in the row's column `spool`. `capture.encode` does the encoding; its `locate` finds
+`media/.spool/`, under the name in the row's column `spool`. `values.spool.encode` does the encoding; its `locate` finds
 whichever file exists.
 """
 
@@ -75,7 +75,7 @@ class Media:
         Args:
           recorder: the run or the scope that gets the row.
           key: its full name, scope included.
-          image: see `capture.pixels`.
+          image: see `capture.media.pixels`.
           channels_first: `image` is [channels, height, width].
           episode_id: the episode of the image.
         Returns:

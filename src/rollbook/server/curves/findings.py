@@ -135,7 +135,7 @@ class FoundBySeeds(msgspec.Struct, kw_only=True):
 
 
 class SeedsAnswer(Answer, kw_only=True):
-    """How many seeds each group needs; see `compare.SeedPlan`."""
+    """How many seeds each group needs; see `rollbook.compare.seeds.SeedPlan`."""
 
     std: float
     power: float
