@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -273,7 +274,11 @@ def test_logs_are_read_from_either_end(rich: TestClient, run: str) -> None:
 
 def test_files_texts_media_and_configuration_are_listed(rich: TestClient, run: str) -> None:
     files = got(rich, f"/api/runs/{run}/files")
-    assert "run.json" in {entry["path"] for entry in files["files"]}
+    listed = {entry["path"] for entry in files["files"]}
+    assert {"run.json", "data/writers.parquet"} <= listed
+    own = re.compile(r"data/(journal|keeper|marks|fills|pyramid|seen)/|media/\.spool/|ckpt/\.index")
+    assert not [path for path in listed if own.match(path)], "what only rollbook reads is no file of the user's"
+    assert files["bytes"] > sum(entry["bytes"] for entry in files["files"]), "it takes space all the same"
     assert [row["env_step"] for row in files["checkpoints"]] == [1500, 500]
     media = asked(rich, f"/api/runs/{run}/media")["media"]
     assert [entry["there"] for entry in media] == [True]

@@ -71,6 +71,12 @@ if TYPE_CHECKING:
 HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "aside", "seen", "items"})
 """Folders of data/ that are not tables for readers."""
 
+_OWN = (
+    *(f"data/{name}/" for name in sorted(HIDDEN_TABLES - {"aside"})),
+    *("data/page.lock", "data/writers.json", "media/.spool/", "ckpt/.index.json"),
+)
+"""Folders and files that only rollbook reads. What lies aside was damaged, and is for people."""
+
 RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that every table may have in addition to the clocks; a value with such a name is stored as value/<name>."""
 
@@ -214,6 +220,15 @@ def table_names(run: str | os.PathLike[str]) -> list[str]:
         names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
         return sorted(name for name in names if name not in HIDDEN_TABLES and "." not in name)
     return []
+
+
+def is_own(path: str) -> bool:
+    """Whether a file is one that only rollbook reads, so that a list of a run's files leaves it out.
+
+    Args:
+      path: inside the run, with slashes.
+    """
+    return path.startswith(_OWN)
 
 
 def sound_key(key: str) -> str:

@@ -24,6 +24,7 @@ from rollbook.book.questions import (
     seconds_column,
 )
 from rollbook.errors import BadInput, Damaged, RollbookError
+from rollbook.schema.run_files import is_own
 from rollbook.schema.tables import TABLES
 from rollbook.server.asking import of_one_run, shape_of_one
 from rollbook.server.curves.one_run import KeptRun
@@ -64,6 +65,7 @@ class FilesAnswer(Answer, kw_only=True):
     """The files of a run and its checkpoints.
 
     Attributes:
+      files: those that people use, without those that only rollbook reads.
       bytes: of all files; truncated: more files than are listed.
     """
 
@@ -186,7 +188,7 @@ def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
                 continue
             total += stat.st_size
             inside = os.path.relpath(path, root).replace(os.sep, "/")
-            if not is_regular(path):
+            if is_own(inside) or not is_regular(path):
                 continue
             listed += 1
             if listed <= _MOST_FILES:
