@@ -26,8 +26,14 @@ LOWER = (
     "eval/td_error",
     "time/seconds",
     "constraint_violations",
+    "eval/wer",
+    "eval/fid",
+    "eval/bits_per_byte",
+    "eval/crash_rate",
+    "eval/time_to_goal",
+    "metrics/exploitability",
 )
-NEUTRAL = ("anything", "eval/score", "rollout/ep_rew_mean")
+NEUTRAL = ("anything", "eval/score", "rollout/ep_rew_mean", "eval/win_rate", "eval/bleu", "eval/elo")
 
 
 def entries(groups: dict[str, Any], **more: Any) -> list[compare.Entry]:
@@ -140,6 +146,65 @@ def test_a_run_that_did_not_finish_counts_as_worse_than_all_that_did_and_is_said
         (fact,) = (fact for fact in found.facts if fact.kind == "crashed")
         assert "they count as worse than all that did" in fact.sentence
         assert "--floor" in fact.sentence
+
+
+def ended(root: Path, name: str, seed: int, value: float, last: int, status: str, clock: str = "env_step") -> None:
+    """A run of 51 rows that end at `last`, with a status."""
+    with rollbook.init("study", name, dir=root, seed=seed, config={"algo": name}, sinks=[], keeper="import") as opened:
+        opened.log_many(
+            {"test/return": np.linspace(0.0, value, 51)}, **{clock: np.linspace(0, last, 51).astype(np.int64)}
+        )
+    path = Path(opened.folder) / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "status": status}))
+
+
+@pytest.mark.parametrize("status", ["killed", "crashed"])
+def test_a_run_that_failed_after_its_training_counts_with_its_score_and_one_that_failed_before_as_the_worst(
+    tmp_path: Path, status: str
+) -> None:
+    for seed in range(5):
+        ended(tmp_path, "a", seed, 10.0 + seed, 1000, "finished" if seed < 3 else status)
+        ended(tmp_path, "b", seed, 5.0 + seed / 10, 1000 if seed < 4 else 500, "finished" if seed < 4 else status)
+    found = rollbook.open(tmp_path).compare("test/return", by="config.algo")
+    (pair,) = found.pairs
+    assert pair.better == "a"
+    assert pair.verdict is not None
+    assert (pair.verdict.failed_a, pair.verdict.failed_b) == (0, 1)
+    told = {fact.kind: fact.runs for fact in found.facts}
+    assert told["unfinished"] == ("a seed 3", "a seed 4")
+    assert told["crashed"] == ("b seed 4",)
+
+
+@pytest.mark.parametrize("status", ["killed", "crashed", "running"])
+def test_runs_of_which_none_has_finished_are_compared_where_all_have_come(tmp_path: Path, status: str) -> None:
+    for seed in range(5):
+        ended(tmp_path, "a", seed, 10.0 + seed, 1000, status)
+        ended(tmp_path, "b", seed, 5.0 + seed / 10, 800, status)
+    runs = rollbook.open(tmp_path)
+    found = runs.compare("test/return", by="config.algo")
+    assert found.pairs[0].verdict.outcome == "no scores"  # type: ignore[union-attr]
+    assert [fact.values["reached"] for fact in found.facts if fact.kind == "none finished"] == [800]
+    there = runs.compare("test/return", by="config.algo", at=800)
+    assert there.pairs[0].better == "a"
+    assert {fact.kind for fact in there.facts if fact.runs} == {"unfinished"}
+
+
+def test_steps_along_different_clocks_are_not_compared_and_other_scores_say_so(tmp_path: Path) -> None:
+    """10 epochs are not fewer than 100,000 environment steps."""
+    for seed in range(5):
+        ended(tmp_path, "a", seed, 10.0 + seed, 1000, "finished")
+        ended(tmp_path, "b", seed, 5.0 + seed / 10, 50, "finished", clock="epoch")
+    runs = rollbook.open(tmp_path)
+    for how in ({"score": "steps to 4"}, {"at": "common end"}, {"at": 500}):
+        found = runs.compare("test/return", by="config.algo", **how)  # type: ignore[arg-type]
+        assert found.pairs == (), how
+        (fact,) = (fact for fact in found.facts if fact.kind == "on another axis")
+        assert (fact.group, fact.values) == ("b", {"axis": "env_step", "own": "epoch"})
+    own = runs.compare("test/return", by="config.algo")
+    assert own.pairs[0].better == "a"
+    assert [fact.values["axes_of"] for fact in own.facts if fact.kind == "axes differ"] == [
+        {"a": ["env_step"], "b": ["epoch"]}
+    ]
 
 
 def test_a_run_that_never_reached_a_level_is_slower_than_all_that_did() -> None:

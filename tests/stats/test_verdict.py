@@ -95,7 +95,7 @@ CASES: list[tuple[str, Callable[[], Verdict], str, str | None, float, float, boo
     ("B wins", ask(DQN, PPO), "better", "b", 25, 2 / 252, False),
     ("no seed of one", ask(PPO, []), "no scores", None, 0, math.nan, None),
     ("neither ahead", ask([1, 2, 3, 4], [1, 2, 3, 4]), "not decided", None, 8, 1.0, None),
-    ("all of both crashed", ask([BAD] * 5, [BAD] * 5), "all equal", None, 12.5, 1.0, None),
+    ("all of both crashed", ask([BAD] * 5, [BAD] * 5), "no scores", None, 0, 1.0, None),
     ("all of one crashed: no mean to compare but the worst", ask([5, 6, 7, 8], [BAD] * 4),
      "better", "a", 16, 2 / 70, True),
     ("crashed below the worst finished", ask([9, 8, 7, 6, 5], [4, BAD, 4, BAD, 4]), "better", "a", 25, 2 / 252, True),

@@ -90,8 +90,10 @@ def compare(
     known = {
         entry.group for entry in entries if entry.crashed or entry.running or entry.never or entry.score is not None
     }
-    others = Counter(entry.group for entry in entries if entry.group not in known)
-    facts = list(facts)
+    end = end or ScoreEnd()
+    facts = [*facts, *_on_other_axes(entries, end.axis)]
+    elsewhere = {fact.group for fact in facts if fact.kind == "on another axis"}
+    others = Counter(entry.group for entry in entries if entry.group not in known | elsewhere)
     if others:
         facts.append(Fact("groups without score", values={"runs_of": dict(others)}))
     alone = len({entry.group for entry in entries}) == 1
@@ -103,7 +105,9 @@ def compare(
     facts += of_scale
     groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor, lower) for label in labels]
     groups = [_with_interval(group, statistic, seed) for group in groups]
-    for group in groups:
+    none_finished = _none_finished(entries, end)
+    facts += none_finished
+    for group in groups if not none_finished else ():
         facts += _who_is_missing(group, floor, entries)
     apart = _apart(entries, labels)
     facts += apart.values()
@@ -144,7 +148,6 @@ def compare(
     # What readers should know besides, and the profiles.
     if len(groups) == 1:
         facts.append(Fact("one group", groups[0].label, values={"by": by, "alone": alone}))
-    end = end or ScoreEnd()
     facts += _ends(entries, end)
     if not planned:
         facts += _leaders(entries, pairs, end, tasks, scale, floor)
@@ -242,11 +245,13 @@ def _group(
             again.append(entry.name)
     running = [entry.name for entry in entries if entry.running]
     # If a seed was run again after a failure, the finished run counts.
-    finished = {(e.unit, e.task) for e in entries if e.unit and not (e.crashed or e.running or e.score is None)}
+    finished = {
+        (e.unit, e.task) for e in entries if e.unit and not (e.crashed or e.running or e.unfinished or e.score is None)
+    }
     # One row of scores for each unit, with a column for each task.
     for n, entry in enumerate(entries):
         score = entry.score
-        if entry.running or (entry.crashed and (entry.unit, entry.task) in finished):
+        if entry.running or ((entry.crashed or entry.unfinished) and (entry.unit, entry.task) in finished):
             continue
         if entry.crashed:
             crashed.append(entry.name)
@@ -331,6 +336,7 @@ def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry])
         "without score": tuple(name for name in group.without_score if name not in never),
         "ends in nan": group.ends_in_nan,
         "repeated": group.again,
+        "unfinished": tuple(e.name for e in entries if e.group == group.label and e.unfinished),
     }
     return [
         Fact(
@@ -348,15 +354,50 @@ _ENDS_ALIKE = 0.05
 """Ends that differ by at most this share of the longest run are equal: seeds end within an episode of each other."""
 
 
-def _ends(entries: Sequence[Entry], end: ScoreEnd) -> list[Fact]:
-    """Whether the runs that count end at different positions of one axis."""
-    spans = [e.span for e in entries if e.span is not None and e.score is not None and not (e.crashed or e.running)]
-    if len({axis for axis, _, _ in spans}) != 1 or end.kind == "chosen":
+def _none_finished(entries: Sequence[Entry], end: ScoreEnd) -> list[Fact]:
+    """That no run counts because none has finished, and up to where all of them have come."""
+    if not all(entry.crashed or entry.running for entry in entries):
         return []
+    spans = [entry.span for entry in entries if entry.span is not None]
+    names = {entry.called or entry.name for entry in entries}
+    values: dict[str, object] = {"running": sum(entry.running for entry in entries)}
+    if len(spans) == len(entries) and len({axis for axis, _, _ in spans}) == 1:
+        first, last = max(span[1] for span in spans), min(span[2] for span in spans)
+        values |= {"axis": spans[0][0], "reached": last} if first < last else {}
+    return [Fact("none finished", "", tuple(sorted(names)), values)]
+
+
+def _on_other_axes(entries: Sequence[Entry], axis: str) -> list[Fact]:
+    """The runs without a score because the axis of the scores is not theirs, by group."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        if entry.score is None and entry.span is not None and axis and entry.span[0] != axis:
+            found.setdefault((entry.group, entry.span[0]), []).append(entry.called or entry.name)
+    return [
+        Fact("on another axis", group, tuple(runs), {"axis": axis, "own": own}) for (group, own), runs in found.items()
+    ]
+
+
+def _ends(entries: Sequence[Entry], end: ScoreEnd) -> list[Fact]:
+    """Whether the runs that count end at different positions of one axis, or have different axes."""
+    counted = [
+        (e.group, e.span)
+        for e in entries
+        if e.span is not None and e.score is not None and not (e.crashed or e.running)
+    ]
+    spans = [span for _, span in counted]
+    if end.kind == "chosen" or not spans:
+        return []
+    if len({axis for axis, _, _ in spans}) > 1:
+        axes = {group: [*dict.fromkeys(span[0] for label, span in counted if label == group)] for group, _ in counted}
+        return [Fact("axes differ", values={"axes_of": axes})]
     if ends_alike(spans):
         return []
     (axis, *_), ends = spans[0], [last for _, _, last in spans]
-    return [Fact("ends differ", values={"axis": axis, "first": min(ends), "last": max(ends), "at": end.kind})]
+    of_groups = {group: [span for label, span in counted if label == group] for group, _ in counted}
+    of_group = {group: max(last for _, _, last in own) for group, own in of_groups.items() if ends_alike(own)}
+    values = {"axis": axis, "first": min(ends), "last": max(ends), "at": end.kind}
+    return [Fact("ends differ", values=values | ({"of_group": of_group} if len(of_group) == len(of_groups) else {}))]
 
 
 def ends_alike(spans: Sequence[tuple[str, float, float]]) -> bool:

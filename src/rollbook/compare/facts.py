@@ -104,6 +104,25 @@ def _crashed_alone(fact: Fact) -> Words:
     )
 
 
+def _none_finished(fact: Fact) -> Words:
+    running, of = fact.values["running"], len(fact.runs)
+    state = f": {running} {'is' if running == 1 else 'are'} still being written" if running else ""
+    statement = f"None of {amount(of, 'run')} has finished{state}."
+    if "reached" not in fact.values:
+        return Words(statement)
+    at = fact.values["reached"]
+    return Words(
+        f"{statement} All have come to {_position(at)} {fact.values['axis']}.",
+        "There they can be compared.",
+        f"--at {at:.15g} (at={at:.15g}) does so.",
+    )
+
+
+def _unfinished(fact: Fact) -> Words:
+    what = _verb(fact, "its score counts", "their scores count")
+    return Words(f"{fact.group}: {_runs(fact)} did not finish, but came as far as is compared: {what}.")
+
+
 def _running(fact: Fact) -> Words:
     return Words(f"{fact.group}: {_runs(fact)} {_are(fact)} still being written; not among the scores yet.")
 
@@ -190,8 +209,8 @@ def _tasks_not_on_one_scale(fact: Fact) -> Words:
 def _no_common_point(fact: Fact) -> Words:
     of_a, of_b = fact.values["span_a"], fact.values["span_b"]
     return Words(
-        f"{fact.values['a']} was measured from {of_a[0]:.6g} to {of_a[1]:.6g} {fact.values['axis']}, "
-        f"{fact.values['b']} from {of_b[0]:.6g} to {of_b[1]:.6g}: no common point, nothing is compared."
+        f"{fact.values['a']} was measured from {_position(of_a[0])} to {_position(of_a[1])} {fact.values['axis']}, "
+        f"{fact.values['b']} from {_position(of_b[0])} to {_position(of_b[1])}: no common point, nothing is compared."
     )
 
 
@@ -266,7 +285,11 @@ def _rewards_of_unlike_parts(fact: Fact) -> Words:
 
 def _ends_differ(fact: Fact) -> Words:
     first, last, axis = fact.values["first"], fact.values["last"], fact.values["axis"]
-    where = f"Runs end at different positions, from {first:.6g} to {last:.6g} {axis}"
+    of_group = fact.values.get("of_group", {})
+    where = f"Runs end at different positions, from {_position(first)} to {_position(last)} {axis}"
+    if 1 < len(of_group) <= 4:
+        each = ", ".join(f"{label} at {_position(at)}" for label, at in of_group.items())
+        where = f"Groups end at different positions of {axis}: {each}"
     if fact.values["at"] == "own end":
         own = f"{where}; each is scored at its own end."
         return Words(own, how='At "common end" (at=, --at) all are scored at the first.')
@@ -274,15 +297,38 @@ def _ends_differ(fact: Fact) -> Words:
     return Words(common, how='At "own end" (at=, --at) each counts whole.')
 
 
+def _axes_differ(fact: Fact) -> Words:
+    along = " and ".join(f"{label} along {few(axes)}" for label, axes in fact.values["axes_of"].items())
+    return Words(
+        f"Careful: runs are measured along different axes, {along}; each is scored at its own end, however long that "
+        "took.",
+        "Log one clock in all of them.",
+    )
+
+
+def _on_another_axis(fact: Fact) -> Words:
+    own, axis = fact.values["own"], fact.values["axis"]
+    return Words(
+        f"{fact.group}: {_runs(fact)} {_verb(fact, 'is', 'are')} measured along {own} and {_verb(fact, 'has', 'have')} "
+        f"no {axis}: not compared along {axis}.",
+        "Log one clock in all of them.",
+    )
+
+
 def _leaders_differ(fact: Fact) -> Words:
     v = fact.values
     name = "IQM" if v["statistic"] == "iqm" else v["statistic"]
     own = f"at the runs' own ends {v['own_leader']} is ahead ({name} {v['side']} by {abs(v['own']):.4g})"
     common = (
-        f"at their common end ({v['axis']} {v['common_end']:.6g}) {v['common_leader']} is ahead "
+        f"at their common end ({v['axis']} {_position(v['common_end'])}) {v['common_leader']} is ahead "
         f"({name} {v['side']} by {abs(v['common']):.4g})"
     )
     return Words(f"Careful: which of {v['a']} and {v['b']} leads depends on where runs are scored: {own}, {common}.")
+
+
+def _position(x: float) -> str:
+    """A position of an axis, with its digits: 3,920,000, not 3.92e+06."""
+    return f"{x:,.0f}" if 1000 <= abs(x) < 1e15 else f"{x:.6g}"
 
 
 def _uneven_tasks(fact: Fact) -> Words:
@@ -316,6 +362,8 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "crashed": _crashed,
     "crashed alone": _crashed_alone,
     "running": _running,
+    "unfinished": _unfinished,
+    "none finished": _none_finished,
     "without score": _without_score,
     "ends in nan": _ends_in_nan,
     "repeated": _repeated,
@@ -340,6 +388,8 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "cannot be told apart": _cannot_be_told_apart,
     "rewards of unlike parts": _rewards_of_unlike_parts,
     "ends differ": _ends_differ,
+    "axes differ": _axes_differ,
+    "on another axis": _on_another_axis,
     "leaders differ": _leaders_differ,
     "uneven tasks": _uneven_tasks,
 }

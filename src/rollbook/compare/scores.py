@@ -33,7 +33,8 @@ class Entry:
         at a position of the axis that the run went past.
       non_finite: how many of its rows are NaN or infinite and left out.
       otherwise: its score with the other choice of where runs are scored (`Comparison.at_why`); None if there is none.
-      never: whether it finished without reaching the level that its score is about.
+      never: whether it came to its end without reaching the level that its score is about.
+      unfinished: the status of a run that did not finish, though it has all rows that its score needs; else "".
     """
 
     group: str
@@ -52,6 +53,7 @@ class Entry:
     non_finite: int = 0
     otherwise: float | None = None
     never: bool = False
+    unfinished: str = ""
 
 
 @brief

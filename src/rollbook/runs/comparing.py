@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -53,7 +53,8 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         )
     metric, of_parts = on_one_scale(source, rows, ask.metric)
     score, level = score_named(ask.score, metric), level_of(ask.score)
-    scored, end = scores_at(source, rows, metric, score, ask.x, ask.at)
+    scored, end = scores_at(source, rows, metric, score, ask.x, ask.at, in_steps=level is not None)
+    counts = complete(rows, labels, scored, end)
     entries = [
         compare.Entry(
             group=label,
@@ -62,10 +63,15 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
             task=task_of(row, ask.task),
             unit=unit,
             called=name,
-            crashed=str(row["status"]) in ENDED_BADLY,
-            running=str(row["status"]) == "running",
+            crashed=str(row["status"]) in ENDED_BADLY and str(row["path"]) not in counts,
+            running=str(row["status"]) == "running" and str(row["path"]) not in counts,
+            unfinished=str(row["status"]) if str(row["path"]) in counts else "",
             **(own := scored.get(str(row["path"]), NO_SCORE))._asdict(),
-            never=own.score is None and own.span is not None and level is not None and _counts(row),
+            never=level is not None
+            and own.score is None
+            and own.span is not None
+            and own.span[0] == end.axis
+            and (_counts(row) or str(row["path"]) in counts),
         )
         for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True)
     ]
@@ -154,30 +160,46 @@ NO_SCORE = Scored()
 
 
 def scores_at(
-    source: Source, rows: Sequence[Row], key: str, score: Score, x: str | None, at: At
+    source: Source, rows: Sequence[Row], key: str, score: Score, x: str | None, at: At, *, in_steps: bool = False
 ) -> tuple[dict[str, Scored], ScoreEnd]:
     """The score of each run by path, and where on the axis they end.
 
     Scores leave out rows that are not finite. If the finished runs end at different positions, each also has its score
     at the other choice of the end (`Scored.otherwise`).
+
+    Args:
+      in_steps: whether a score is a position of the axis. Such scores, and those at one position, need one axis: the
+        one that most runs have. A run without it has no score, and the span of its own axis.
     """
     stop = None if isinstance(at, str) else float(at)
     scored = source.each(key, x, UpTo(stop, score).of)
     axes = list(dict.fromkeys(one.span[0] for row in rows if (one := scored.get(str(row["path"]))) and one.span))
-    if at != "own end" and len(axes) > 1:  # one position needs one axis: that of the first run
-        x = axes[0]
-        scored = source.each(key, x, UpTo(stop, score).of)
-        axes = axes[:1]
+    if (at != "own end" or in_steps) and len(axes) > 1:
+        own = scored
+        read = {axis: source.each(key, axis, UpTo(stop, score).of) for axis in axes}
+        x = max(axes, key=lambda axis: sum(one.span is not None for one in read[axis].values()))
+        there = {path: one for path, one in read[x].items() if one.span is not None}
+        scored = {path: there.get(path) or NO_SCORE._replace(span=one.span) for path, one in own.items()}
+        axes = [x]
     axis = axes[0] if len(axes) == 1 else ""
-    spans = [one.span for row in rows if _counts(row) and (one := scored.get(str(row["path"]))) and one.span]
+    spans = [
+        one.span
+        for row in rows
+        if _counts(row) and (one := scored.get(str(row["path"]))) and one.span and one.span[0] in axes
+    ]
     ends = [last for _, _, last in spans]
     common = min(ends) if ends and axis else None
     if stop is not None:
         return scored, ScoreEnd("chosen", axis, stop, common, len(ends))
     if common is not None and (at == "common end" or not ends_alike(spans)):
         cut = source.each(key, x, UpTo(common, score).of)
-        own, first = (scored, cut) if at == "own end" else (cut, scored)
-        scored = {path: one._replace(otherwise=first.get(path, NO_SCORE).score) for path, one in own.items()}
+        shown, other = (scored, cut) if at == "own end" else (cut, scored)
+        scored = {
+            path: one._replace(otherwise=other.get(path, NO_SCORE).score)
+            if (one := shown.get(path, NO_SCORE)).span is not None
+            else without
+            for path, without in scored.items()
+        }
     if at == "own end":
         return scored, ScoreEnd("own end", axis, None, common, len(ends))
     return scored, ScoreEnd("common end", axis, common, common, len(ends))
@@ -186,6 +208,32 @@ def scores_at(
 def _counts(row: Row) -> bool:
     """Whether the score of a run is final, so that it is compared."""
     return row["status"] not in (*ENDED_BADLY, "running")
+
+
+def complete(rows: Sequence[Row], labels: Sequence[str], scored: Mapping[str, Scored], end: ScoreEnd) -> frozenset[str]:
+    """The paths of runs that did not finish and yet have all rows that their score needs.
+
+    Where scores end at a position, those that passed it, running ones too. At their own ends, those that ended as far
+    as the finished runs of their group (of all groups, if it has none): a program that failed after its training.
+    """
+    spans = [scored.get(str(row["path"]), NO_SCORE).span for row in rows]
+    if end.at is not None:
+        passed = (span is not None and span[0] == end.axis and span[2] >= end.at for span in spans)
+        return frozenset(str(row["path"]) for row, far in zip(rows, passed, strict=True) if far and not _counts(row))
+    ends: dict[str, list[tuple[str, float, float]]] = {}
+    for row, label, span in zip(rows, labels, spans, strict=True):
+        if _counts(row) and span is not None:
+            ends.setdefault(label, []).append(span)
+    every = [span for some in ends.values() for span in some]
+    found = set()
+    for row, label, span in zip(rows, labels, spans, strict=True):
+        finished = sorted(last for axis, _, last in ends.get(label, every) if span is not None and axis == span[0])
+        one = scored.get(str(row["path"]), NO_SCORE)
+        if row["status"] in ENDED_BADLY and span is not None and finished and not one.ends_in_nan:
+            usual = finished[len(finished) // 2]
+            if (span[2] >= usual and one.score is not None) or ends_alike([span, (span[0], span[1], usual)]):
+                found.add(str(row["path"]))
+    return frozenset(found)
 
 
 class UpTo(NamedTuple):

@@ -1012,8 +1012,10 @@ SCORES = ("test/return", "test/success_rate", "train/return", "train/success_rat
 """The canonical names that measure how good a policy is."""
 
 _LOW_IS_GOOD = re.compile(
-    r"(^|[/_. -])(loss(es)?|errors?|mse|mae|rmse|nll|perplexity|regret|costs?|kl|seconds|latency|violations?|"
-    r"collisions?|failures?)([/_. -]|$)",
+    r"(^|[/_. -])(loss(es)?|errors?|mse|mae|rmse|nll|perplexity|ppl|wer|cer|fid|bpb|bpd|bits_per_(dim|byte|char)|"
+    r"regret|costs?|kl|seconds|latency|violations?|collisions?|crash(es)?|falls?|failures?|(optimality|duality)_gap|"
+    r"exploitability|nash_?conv|(time|steps?|distance|dist)_to_\w+|(crash|fall|failure|collision|toxicity|error)_?rate)"
+    r"([/_. -]|$)",
     re.IGNORECASE,
 )
 

@@ -210,7 +210,8 @@ class Study:
         failed_a, failed_b = (int(np.isneginf(arm).any(axis=1).sum()) for arm in (pair.a_RT, pair.b_RT))
         earlier = self._of(pair.a, pair.b)
         before = sorted({look.information for look in earlier if look.better is None})
-        if tested is None or min(tested.n_a, tested.n_b) < 1:
+        nobody = failed_a == len(pair.a_RT) and failed_b == len(pair.b_RT)
+        if tested is None or min(tested.n_a, tested.n_b) < 1 or nobody:
             return Verdict(
                 pair.a,
                 pair.b,

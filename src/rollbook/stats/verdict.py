@@ -235,8 +235,9 @@ def _too_few(v: Verdict) -> str:
 def _no_scores(v: Verdict) -> str:
     if v.plan.paired and v.n_a == v.n_b == 0:
         return f"{v.a} and {v.b}: no verdict; they have no seed in common."
-    which = " and ".join(name for name, n in ((v.a, v.n_a), (v.b, v.n_b)) if not n)
-    return f"{v.a} and {v.b}: no verdict; {which} has no finished seed with a score."
+    without = [name for name, n in ((v.a, v.n_a - v.failed_a), (v.b, v.n_b - v.failed_b)) if not n]
+    which = f"{without[0]} has no" if len(without) == 1 else "neither has a"
+    return f"{v.a} and {v.b}: no verdict; {which} finished seed with a score."
 
 
 def _all_equal(v: Verdict) -> str:
