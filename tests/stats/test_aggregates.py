@@ -15,7 +15,6 @@ from rollbook.stats import (
     ATARI,
     D4RL,
     aggregate,
-    area_under_curve,
     iqm,
     mean,
     median,
@@ -26,8 +25,6 @@ from rollbook.stats import (
     probability_of_improvement,
     profile_of_task_means,
     rank_distribution,
-    sample_efficiency,
-    steps_to_reach,
 )
 
 FINITE = st.floats(-1e6, 1e6, allow_nan=False, width=32)
@@ -58,7 +55,6 @@ def test_curves_keep_their_points() -> None:
     for statistic in ("mean", "median", "iqm", "optimality_gap", "median_of_task_means"):
         at_once = np.asarray(aggregate(statistic, curves))
         assert at_once.tolist() == [aggregate(statistic, curves[:, :, p]) for p in range(3)]
-    assert sample_efficiency(curves).shape == (3,)
 
 
 @settings(deadline=None)
@@ -122,19 +118,6 @@ def test_ranks_are_those_of_all_draws_with_ties_by_lot() -> None:
     assert found[:, 0] == pytest.approx(expected)
     assert found.sum(axis=2) == pytest.approx(1.0)
     assert found.sum(axis=0) == pytest.approx(1.0)
-
-
-def test_the_area_under_a_curve_is_its_mean_height() -> None:
-    assert area_under_curve([0.0, 1.0, 3.0], [[0.0, 2.0, 2.0]]).tolist() == [pytest.approx(5 / 3)]
-    assert area_under_curve([0.0, 1.0, 3.0], [0.0, 2.0, 9.0], "previous").tolist() == [pytest.approx(4 / 3)]
-    with pytest.raises(BadInput, match="increase"):
-        area_under_curve([0.0, 0.0], [1.0, 1.0])
-
-
-def test_steps_to_a_threshold_that_is_never_reached_are_infinite() -> None:
-    curves = [[0.0, 1.0, 0.5], [np.nan, 0.0, 0.9]]
-    assert steps_to_reach([10.0, 20.0, 30.0], curves, 0.9).tolist() == [20.0, 30.0]
-    assert steps_to_reach([10.0, 20.0, 30.0], curves, 2.0).tolist() == [np.inf, np.inf]
 
 
 @pytest.mark.parametrize("bad", [[1.0, np.nan], [np.inf, 1.0], [], [[]], "abc", [[1.0], [1.0, 2.0]]])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rollbook.errors import BadInput
 from rollbook.sinks.filters.smooth import Smooth
-from rollbook.stats import align, common_grid, ema, ordered_rows, overlap, rolling_mean, rolling_median, warm_up_average
+from rollbook.stats import align, common_grid, ema, ordered_rows, overlap, warm_up_average
 
 NAN = np.nan
 
@@ -215,26 +215,16 @@ def test_averages_equal_those_of_the_filter_that_writes_them() -> None:
         np.testing.assert_array_equal(found[~usable], values[~usable])
 
 
-def test_rolling_windows_shrink_at_the_start_and_pass_over_gaps() -> None:
-    values = [1.0, 3.0, NAN, 5.0, 100.0]
-    np.testing.assert_array_equal(rolling_mean(values, 2), [1, 2, NAN, 4, 52.5])
-    np.testing.assert_array_equal(rolling_median(values, 3), [1, 2, NAN, 3, 5])
-    np.testing.assert_array_equal(rolling_mean([1.0, 2.0], 10), [1, 1.5])
-    assert rolling_mean([], 3).tolist() == []
-
-
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=200), st.integers(1, 199), st.floats(0, 0.999))
 def test_smoothing_never_looks_ahead(values: list[float], until: int, weight: float) -> None:
     for function in (
         lambda v: ema(v, weight),
         lambda v: warm_up_average(v, weight),
-        lambda v: rolling_mean(v, 7),
-        lambda v: rolling_median(v, 7),
     ):
         np.testing.assert_allclose(function(values)[:until], function(values[:until]), rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("call", [lambda: ema([1.0], 1.0), lambda: ema([[1.0]], 0.5), lambda: rolling_mean([1.0], 0),
+@pytest.mark.parametrize("call", [lambda: ema([1.0], 1.0), lambda: ema([[1.0]], 0.5),
                                   lambda: warm_up_average([1.0], -0.1)])  # fmt: skip
 def test_smoothing_out_of_range_is_refused(call: object) -> None:
     with pytest.raises(BadInput):

@@ -21,7 +21,6 @@ from rollbook.stats import (
     band,
     bca,
     bootstrap_t,
-    centre_line,
     clopper_pearson,
     complete_seeds,
     decide,
@@ -38,7 +37,6 @@ from rollbook.stats import (
     run_counts,
     seed_counts,
     student_t,
-    tolerance,
     whole_curve_band,
     winsorised_t,
 )
@@ -273,17 +271,6 @@ def test_the_winsorised_interval_of_one_task_is_tukey_mclaughlin() -> None:
     assert (low[0], high[0]) == pytest.approx((iqm(x) - reach, iqm(x) + reach))
 
 
-def test_tolerance_ranges_are_wilks_and_howe() -> None:
-    assert tolerance(np.arange(46.0), share=0.9)[2] >= 0.95
-    assert tolerance(np.arange(45.0), share=0.9)[2] < 0.95
-    low, high, _ = tolerance(rng().normal(size=10), share=0.9, normal=True)
-    x = rng().normal(size=10)
-    assert (high[0] - x.mean()) / x.std(ddof=1) == pytest.approx(
-        2.839, rel=0.01
-    )  # published factor, n = 10, 0.95 / 0.90
-    assert (low[0] + high[0]) / 2 == pytest.approx(x.mean())
-
-
 # --- replicates -------------------------------------------------------------------------------------------------------
 
 
@@ -403,7 +390,6 @@ def test_where_seeds_end_the_method_follows_n() -> None:
     assert np.isfinite(found.low_P).tolist() == [True] * 3 + [False] * 3
     assert np.isfinite(found.centre_P).tolist() == [True] * 5 + [False]
     assert found.legend() == "IQM of 4 to 9 seeds, 95 % at each point (at worst 90 %)"
-    np.testing.assert_array_equal(centre_line(curves, "iqm"), found.centre_P)
 
 
 def test_a_band_over_tasks_takes_whole_seeds() -> None:

@@ -1,4 +1,4 @@
-"""Tests of two groups, corrections, boundaries, evidence, sample sizes: beside scipy and the published tables."""
+"""Tests of two groups, boundaries and sample sizes: beside scipy and the published tables."""
 
 from __future__ import annotations
 
@@ -15,23 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rollbook.errors import BadInput
-from rollbook.stats import (
-    boundaries,
-    brunner_munzel,
-    classical_constant,
-    holm,
-    mann_whitney,
-    nominal_levels,
-    permutation,
-    power,
-    power_table,
-    seeds_for,
-    spent,
-    step_down_tasks,
-    two_samples,
-    welch,
-    yuen,
-)
+from rollbook.stats import boundaries, judge, nominal_levels, permutation, power, spent, two_samples, welch
 from rollbook.stats._special import ndtr, ndtri
 
 ARMS = arrays(np.float64, st.integers(4, 9), elements=st.floats(-100, 100, width=32))
@@ -63,19 +47,12 @@ def test_a_first_verdict_about_hundreds_of_runs_loads_no_scipy() -> None:
 
 
 @pytest.mark.parametrize(("na", "nb", "seed"), [(5, 5, 0), (5, 12, 1), (22, 22, 2), (6, 4, 3)])
-def test_welch_yuen_and_rank_tests_are_scipys(na: int, nb: int, seed: int) -> None:
+def test_welchs_test_is_scipys(na: int, nb: int, seed: int) -> None:
     a, b = rng(seed).lognormal(size=na) - 0.5, rng(seed + 9).normal(size=nb)
     theirs = scipy.stats.ttest_ind(a, b, equal_var=False)
     assert (welch(a, b).statistic, welch(a, b).p, welch(a, b).freedom) == pytest.approx(
         (theirs.statistic, theirs.pvalue, theirs.df)
     )
-    if min(na, nb) >= 4:
-        trimmed = scipy.stats.ttest_ind(a, b, equal_var=False, trim=0.25)
-        assert yuen(a, b).p == pytest.approx(trimmed.pvalue)
-    assert mann_whitney(a, b).p == pytest.approx(
-        scipy.stats.mannwhitneyu(a, b, method="exact" if mann_whitney(a, b).exact else "asymptotic").pvalue
-    )
-    assert brunner_munzel(a, b).p == pytest.approx(scipy.stats.brunnermunzel(a, b).pvalue)
 
 
 @pytest.mark.parametrize(("na", "nb"), [(2, 2), (9, 9), (12, 7), (22, 22), (3, 40), (50, 50)])
@@ -84,8 +61,7 @@ def test_the_rank_test_is_exact_also_where_the_splits_are_too_many_to_try(na: in
     for shift in (0.0, 0.5, 2.0):
         a, b = random.normal(shift, 1, na), random.normal(0, 1, nb)
         expected = scipy.stats.mannwhitneyu(a, b, method="exact").pvalue
-        assert mann_whitney(a, b).exact
-        assert mann_whitney(a, b).p == pytest.approx(expected, rel=1e-12)
+        assert judge(a, b).p_ranks == pytest.approx(expected, rel=1e-12)
 
 
 def test_ties_are_counted_and_beyond_sixty_seeds_the_normal_limit_holds() -> None:
@@ -94,11 +70,11 @@ def test_ties_are_counted_and_beyond_sixty_seeds_the_normal_limit_holds() -> Non
     midranks = scipy.stats.rankdata(pooled)
     sums = np.array([midranks[list(chosen)].sum() for chosen in itertools.combinations(range(9), 5)])
     away = abs(midranks[:5].sum() - sums.mean())
-    assert mann_whitney(a, b).p == pytest.approx((np.abs(sums - sums.mean()) >= away - 1e-9).mean())
-    assert mann_whitney([1.0, 1.0], [1.0, 1.0]).p == 1.0
+    assert judge(a, b).p_ranks == pytest.approx((np.abs(sums - sums.mean()) >= away - 1e-9).mean())
+    assert judge([1.0, 1.0], [1.0, 1.0]).p_ranks == 1.0
     large_a, large_b = rng(1).integers(0, 9, 150), rng(2).integers(1, 9, 150)
-    found = mann_whitney(large_a, large_b)
-    assert found.p == pytest.approx(scipy.stats.mannwhitneyu(large_a, large_b, method="asymptotic").pvalue, rel=0.01)
+    expected = scipy.stats.mannwhitneyu(large_a, large_b, method="asymptotic").pvalue
+    assert judge(large_a, large_b).p_ranks == pytest.approx(expected, rel=0.01)
 
 
 def test_all_splits_are_tried_where_they_are_few() -> None:
@@ -127,7 +103,7 @@ def test_the_observed_split_is_one_of_those_that_are_as_extreme(na: int, nb: int
 def test_random_splits_come_near_to_all_of_them() -> None:
     a, b = rng(1).normal(1.0, 1, 8), rng(2).normal(0, 1, 8)
     exact = permutation(a, b, rng=rng()).p
-    drawn = permutation(a, b, rng=rng(), draws=20_000, most_splits=0)
+    drawn = permutation(a, b, rng=rng(), splits=two_samples.random_splits(16, 8, 20_000, rng()))
     assert not drawn.exact
     assert drawn.p == pytest.approx(exact, abs=4 * math.sqrt(exact / 20_000) + 1e-4)
 
@@ -136,10 +112,10 @@ def test_random_splits_come_near_to_all_of_them() -> None:
 def test_p_values_depend_on_no_unit_order_or_side(a: np.ndarray, b: np.ndarray, scale: float, shift: float) -> None:
     if np.ptp(np.concatenate([a, b])) < 1e-2 or min(np.ptp(a), np.ptp(b)) < 1e-3:
         return
-    for test in (welch, yuen, mann_whitney, lambda x, y: permutation(x, y, rng=rng(), draws=99)):
+    for test in (welch, judge, lambda x, y: permutation(x, y, rng=rng(), draws=99)):
         p = test(a, b).p
-        assert 0 < p <= 1 or test is yuen
-        assert test(b, a).p == pytest.approx(p, rel=1e-6, abs=1e-9) or test not in (welch, yuen, mann_whitney)
+        assert 0 < p <= 1
+        assert test(b, a).p == pytest.approx(p, rel=1e-6, abs=1e-9) or test not in (welch, judge)
         assert test(a[::-1], b).p == pytest.approx(p, rel=1e-6, abs=1e-9)
     assert welch(scale * a + shift, scale * b + shift).p == pytest.approx(welch(a, b).p, rel=1e-3, abs=1e-6)
 
@@ -156,46 +132,12 @@ def test_constants_are_no_certainty() -> None:
     "call",
     [
         lambda: welch([1.0], [1.0, 2.0]),
-        lambda: yuen([1.0] * 3, [1.0] * 4),
         lambda: permutation([1.0, np.nan], [1.0, 2.0], rng=rng()),
     ],
 )
 def test_too_few_or_undecided_scores_are_refused(call: object) -> None:
     with pytest.raises(BadInput):
         call()  # type: ignore[operator]
-
-
-# --- several comparisons ----------------------------------------------------------------------------------------------
-
-
-def test_holm_by_hand() -> None:
-    adjusted = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.5})
-    assert adjusted == {name: pytest.approx(p) for name, p in {"a": 0.04, "b": 0.09, "c": 0.09, "d": 0.5}.items()}
-    assert holm({}) == {}
-    with pytest.raises(BadInput):
-        holm({"a": 1.2})
-
-
-def test_step_down_finds_the_tasks_that_differ_and_holds_its_level() -> None:
-    generator = rng(4)
-    a, b = generator.normal(size=(10, 6)), generator.normal(size=(10, 6))
-    a[:, 2] += 4
-    found = step_down_tasks(a, b, rng=rng(), draws=999)
-    assert found[2] < 0.01
-    assert (np.delete(found, 2) > 0.05).all()
-    shared = generator.normal(size=(300, 16, 1)) + 0.2 * generator.normal(size=(300, 16, 5))
-    false = np.mean([step_down_tasks(x[:8], x[8:], rng=rng(k), draws=199).min() <= 0.05 for k, x in enumerate(shared)])
-    assert false <= 0.09  # 0.05 and four standard errors of 300 studies
-    of_one = step_down_tasks(a[:, :1], b[:, :1], rng=rng(), draws=4_999)[0]
-    assert of_one == pytest.approx(permutation(a[:, 0], b[:, 0], rng=rng()).p, abs=0.03)
-
-
-def test_dependent_tasks_cost_less_than_holm_takes() -> None:
-    generator = rng(6)
-    luck_a, luck_b = generator.normal(1.3, 1, (12, 1)), generator.normal(0, 1, (12, 1))
-    a, b = luck_a + 0.01 * generator.normal(size=(12, 20)), luck_b + 0.01 * generator.normal(size=(12, 20))
-    by_holm = holm({str(t): permutation(a[:, t], b[:, t], rng=rng(), draws=999).p for t in range(20)})
-    assert step_down_tasks(a, b, rng=rng(), draws=999).max() < 0.5 * max(by_holm.values())
 
 
 # --- boundaries -------------------------------------------------------------------------------------------------------
@@ -205,9 +147,6 @@ def test_boundaries_equal_the_published_ones() -> None:
     fifths = (0.2, 0.4, 0.6, 0.8, 1.0)
     assert boundaries(fifths) == pytest.approx([4.8769, 3.3569, 2.6803, 2.2898, 2.0310], abs=2e-4)
     assert boundaries(fifths, spending="pocock") == pytest.approx([2.4380, 2.4268, 2.4101, 2.3966, 2.3859], abs=2e-4)
-    assert classical_constant(5, 0.0) == pytest.approx(2.413, abs=5e-4)
-    assert classical_constant(5, -0.5) == pytest.approx(2.040, abs=5e-4)
-    assert classical_constant(1, 0.0) == pytest.approx(1.95996, abs=1e-5)
     assert boundaries([1.0], 0.05) == pytest.approx([1.95996], abs=1e-5)
 
 
@@ -245,8 +184,8 @@ def test_power_equals_cohens_tables() -> None:
     for n, d, percent in ((10, 1.0, 56), (20, 0.5, 33), (20, 0.8, 69), (30, 0.5, 47), (50, 0.5, 70), (16, 1.0, 78)):
         assert 100 * power(n, d) == pytest.approx(percent, abs=1.0)
     # table 2.4.1: seeds an arm for 80 % and 90 %
-    assert [seeds_for(0.8, d) for d in (0.2, 0.5, 0.8, 1.0)] == [394, 64, 26, 17]
-    assert seeds_for(0.9, 0.5) == 86
+    for wanted, d, n in ((0.8, 0.2, 394), (0.8, 0.5, 64), (0.8, 0.8, 26), (0.8, 1.0, 17), (0.9, 0.5, 86)):
+        assert power(n - 1, d) < wanted <= power(n, d)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 16, 100])
@@ -257,14 +196,9 @@ def test_power_is_the_noncentral_t(n: int, d: float) -> None:
     assert power(n, d) == pytest.approx(expected, abs=1e-9)
 
 
-def test_power_tables_and_impossible_wishes() -> None:
-    assert power_table([10, 20], [0.5, 1.0]).shape == (2, 2)
-    assert power(10, 1.0, seeds_b=40) > power(10, 1.0)
-    assert seeds_for(0.8, 0.001, most=100) is None
+def test_one_seed_has_no_power() -> None:
     with pytest.raises(BadInput):
         power(1, 1.0)
-    with pytest.raises(BadInput):
-        seeds_for(0.8, 0.0)
 
 
 def test_splits_are_the_same_however_many_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,8 +44,6 @@ bdtr = _of_scipy("bdtr")
 """bdtr(k, n, p): P(X <= k) of a binomial X of n trials with probability p."""
 betaincinv = _of_scipy("betaincinv")
 """betaincinv(a, b, y): the quantile y of a beta distribution."""
-chdtri = _of_scipy("chdtri")
-"""chdtri(freedom, y): what a chi-square with these degrees of freedom exceeds with probability y."""
 fdtrc = _of_scipy("fdtrc")
 """fdtrc(a, b, x): P(X > x) of an F with a and b degrees of freedom."""
 gammaln = _of_scipy("gammaln")

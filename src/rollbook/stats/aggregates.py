@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._checked_input import Floats, choice, finite, scores_of_tasks, seeds_by_tasks, vector
+from rollbook.stats._checked_input import Floats, choice, scores_of_tasks, seeds_by_tasks, vector
 from rollbook.stats._quadrature import nodes_and_weights
 
 
@@ -127,22 +127,6 @@ def aggregate(statistic: str, scores_RT: ArrayLike) -> Any:
     return AGGREGATES[choice(statistic, AGGREGATES, "statistic")](scores_RT)
 
 
-def sample_efficiency(curves_RTP: ArrayLike, statistic: str = "iqm") -> Floats:
-    """The statistic at each point of training.
-
-    Args:
-      curves_RTP: [runs, tasks, points], aligned on one grid.
-      statistic: a name of `AGGREGATES`.
-
-    Returns:
-      [points].
-    """
-    curves = finite(curves_RTP, "curves_RTP")
-    if curves.ndim != 3:
-        raise BadInput(f"curves_RTP has the shape {curves.shape}; it has to be [runs, tasks, points].")
-    return np.asarray(aggregate(statistic, curves), dtype=np.float64)
-
-
 def performance_profile(scores_RT: ArrayLike, thresholds_H: ArrayLike) -> Floats:
     """Share of runs, over all tasks together, with a score above each threshold.
 
@@ -239,50 +223,6 @@ def rank_distribution(scores: Sequence[ArrayLike]) -> Floats:
                 chance = chance * (1 - beaten) + moved * beaten
             result[i, task] = weights @ chance.mean(axis=0)
     return result
-
-
-def area_under_curve(x_P: ArrayLike, curves_RP: ArrayLike, interpolation: str = "linear") -> Floats:
-    """Mean height of each run's curve over x: the area under it divided by the length of x.
-
-    Args:
-      x_P: [points], increasing.
-      curves_RP: [runs, points] or [points].
-      interpolation: "linear" (trapezes) or "previous" (each value holds until the next point).
-
-    Returns:
-      [runs], in the units of the curve.
-
-    Raises:
-      BadInput: NaN, fewer than two points, x not increasing.
-    """
-    x, curves = vector(x_P, "x_P", 2), np.atleast_2d(finite(curves_RP, "curves_RP"))
-    choice(interpolation, ("linear", "previous"), "interpolation")
-    width = np.diff(x)
-    if (width <= 0).any():
-        raise BadInput("x_P has to increase from point to point.")
-    if curves.shape[-1] != len(x):
-        raise BadInput(f"curves_RP has {curves.shape[-1]} points and x_P {len(x)}.")
-    height = (curves[..., 1:] + curves[..., :-1]) / 2 if interpolation == "linear" else curves[..., :-1]
-    return np.asarray(height @ width / (x[-1] - x[0]), dtype=np.float64)
-
-
-def steps_to_reach(x_P: ArrayLike, curves_RP: ArrayLike, threshold: float) -> Floats:
-    """The first x at which each run's curve is at or above the threshold; infinity if never.
-
-    Args:
-      x_P: [points].
-      curves_RP: [runs, points]; NaN (not measured) never reaches the threshold.
-      threshold: in the units of the curve.
-
-    Returns:
-      [runs], in the units of x.
-    """
-    x = vector(x_P, "x_P")
-    curves = np.atleast_2d(np.asarray(curves_RP, dtype=np.float64))
-    if curves.shape[-1] != len(x):
-        raise BadInput(f"curves_RP has {curves.shape[-1]} points and x_P {len(x)}.")
-    reached = curves >= threshold
-    return np.where(reached.any(axis=-1), x[reached.argmax(axis=-1)], np.inf)
 
 
 def _pooled(scores: ArrayLike) -> Floats:

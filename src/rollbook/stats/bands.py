@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from rollbook.errors import BadInput
 from rollbook.stats._checked_input import Floats, Ints, floats, level_of
 from rollbook.stats._special import stdtr, stdtrit
-from rollbook.stats.aggregates import AGGREGATES, aggregate
 from rollbook.stats.intervals import DRAWS, decide, pointwise
 from rollbook.system.brief import brief
 
@@ -215,21 +214,6 @@ def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
     return Band(
         "mean", centre, centre - reach, centre + reach, counts, nothing_claimed, ("Kac-Rice t",), level, "whole curve"
     )
-
-
-def centre_line(curves_RTP: ArrayLike, statistic: str) -> Floats:
-    """The statistic at each point over the seeds with a value there; NaN if there are none."""
-    curves = _curves(curves_RTP)
-    present = ~np.isnan(curves).any(axis=1)
-    centre = np.full(curves.shape[2], np.nan)
-    if statistic not in AGGREGATES:
-        aggregate(statistic, curves)  # raises and lists the choices
-    patterns, which = np.unique(present, axis=1, return_inverse=True)
-    for k in range(patterns.shape[1]):
-        if patterns[:, k].any():
-            here = np.flatnonzero(np.ravel(which) == k)
-            centre[here] = aggregate(statistic, curves[patterns[:, k]][:, :, here])
-    return centre
 
 
 def _curves(curves: ArrayLike) -> Floats:

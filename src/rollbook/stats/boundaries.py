@@ -151,25 +151,3 @@ def _bound(times: tuple[float, ...], spends: tuple[float, ...]) -> float:
 
 def _bounds(times: tuple[float, ...], spends: tuple[float, ...]) -> Floats:
     return np.array([_bound(times[: n + 1], spends[: n + 1]) for n in range(len(times))])
-
-
-def classical_constant(looks: int, power: float, alpha: float = 0.05) -> float:
-    """C of the classical design that stops at look k of K evenly spaced ones when |z| > C (k / K) ** power.
-
-    Args:
-      looks: K, at least 1.
-      power: 0 for Pocock, -0.5 for O'Brien and Fleming, between for Wang and Tsiatis.
-      alpha: two-sided, for all looks together.
-
-    Returns:
-      The constant; 1.96 for one look.
-    """
-    low, high = 0.5, _FARTHEST
-    for _ in range(50):
-        constant, error, walk = (low + high) / 2, 0.0, _START
-        for k in range(1, looks + 1):
-            z, now = constant * float((k / looks) ** power), k / looks
-            error += walk.tail(z, now)
-            walk = walk.beyond(z, now)
-        low, high = (constant, high) if error > alpha else (low, constant)
-    return high

@@ -1,4 +1,4 @@
-"""Intervals without resampling: Student's t, winsorised t by seed, order statistics, Clopper-Pearson, tolerance.
+"""Intervals without resampling: Student's t, winsorised t by seed, order statistics, Clopper-Pearson.
 
 Axes: N seeds, T tasks, P points. All are vectorised over points; NaN is refused by their callers.
 """
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
 from rollbook.stats._checked_input import Floats, finite, level_of
-from rollbook.stats._special import bdtr, betaincinv, chdtri, ndtri, stdtrit
+from rollbook.stats._special import bdtr, betaincinv, stdtrit
 from rollbook.stats.aggregates import iqm
 
 
@@ -126,36 +126,6 @@ def clopper_pearson(solved: ArrayLike, seeds: ArrayLike, level: float = 0.95) ->
     low = np.where(hits == 0, 0.0, betaincinv(np.maximum(hits, 1), n - hits + 1, tail))
     high = np.where(hits == n, 1.0, betaincinv(hits + 1, np.maximum(n - hits, 1), 1 - tail))
     return low, high
-
-
-def tolerance(
-    values_NP: ArrayLike, share: float = 0.9, level: float = 0.95, normal: bool = False
-) -> tuple[Floats, Floats, float]:
-    """A range that contains at least `share` of all possible seeds: where the next ones will be, not the mean.
-
-    Args:
-      values_NP: [seeds] or [seeds, points], at least 2 seeds.
-      share: of the population.
-      level: confidence.
-      normal: assume normal scores (Howe's factor). Otherwise the result is the range of the seeds with its confidence
-        for any distribution: 95 % needs 46 seeds for a share of 90 % and 93 for one of 95 %.
-
-    Returns:
-      (low, high), each [points], and the confidence that may be claimed: `level` if normal scores are assumed.
-
-    Source: Howe (1969); Wilks (1941).
-    """
-    values = _columns(values_NP, 2)
-    n = len(values)
-    level_of(level)
-    if not 0 < share < 1:
-        raise BadInput(f"share={share!r} has to lie between 0 and 1.")
-    if normal:
-        spread = float(chdtri(n - 1, level))  # the chi-square quantile with `level` above it
-        factor = ndtri((1 + share) / 2) * math.sqrt((n - 1) * (1 + 1 / n) / spread)
-        centre, sd = values.mean(axis=0), values.std(axis=0, ddof=1)
-        return centre - factor * sd, centre + factor * sd, level
-    return values.min(axis=0), values.max(axis=0), 1 - n * share ** (n - 1) + (n - 1) * share**n
 
 
 def _columns(values: ArrayLike, least: int) -> Floats:

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._checked_input import Floats, choice, level_of, seeds_by_tasks, vector
+from rollbook.stats._checked_input import Floats, choice, level_of, seeds_by_tasks
 from rollbook.stats._special import stdtrit
 from rollbook.stats.aggregates import aggregate, placements
-from rollbook.stats.bands import Band, band
 from rollbook.stats.bootstrap import expanded_percentile
 from rollbook.stats.closed_forms import influence_by_seed
 from rollbook.stats.draws import seed_counts
@@ -169,28 +168,6 @@ def improvement(a_RT: ArrayLike, b_RT: ArrayLike, *, level: float = 0.95) -> Dif
     ends = max(estimate - reach, 0.0), min(estimate + reach, 1.0)
     method = "Brunner-Munzel by seed"
     return Difference("probability_of_improvement", estimate, *ends, level, method, len(a), len(b), tasks)
-
-
-def profile_band(
-    scores_RT: ArrayLike, thresholds_H: ArrayLike, *, rng: np.random.Generator, level: float = 0.95
-) -> Band:
-    """The performance profile with a pointwise interval at each threshold: the share of runs above it, by seeds.
-
-    One task: Clopper-Pearson. Several: t over the seeds' shares, clipped to 0 and 1, from 5 seeds; no ends where all
-    seeds agree.
-
-    Args:
-      scores_RT: [seeds] or [seeds, tasks].
-      thresholds_H: [thresholds].
-      rng: unused by the present methods; reserved for others.
-      level: nominal coverage at each threshold.
-
-    Returns:
-      A `Band` over the thresholds.
-    """
-    scores, thresholds = seeds_by_tasks(scores_RT), vector(thresholds_H, "thresholds_H")
-    above = (scores[:, :, None] > thresholds).astype(np.float64)
-    return band(above, "solved" if scores.shape[1] == 1 else "success_rate", rng=rng, level=level)
 
 
 def _both(a_RT: ArrayLike, b_RT: ArrayLike) -> tuple[Floats, Floats]:

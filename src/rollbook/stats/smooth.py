@@ -85,52 +85,6 @@ def warm_up_average(values: ArrayLike, weight: float = 0.99) -> Floats:
     return result
 
 
-def rolling_mean(values: ArrayLike, window: int) -> Floats:
-    """Mean of the last `window` finite values up to each point, or of all if there are fewer.
-
-    Args:
-      values: [points].
-      window: a number of values, at least 1.
-
-    Returns:
-      [points].
-    """
-    return _rolled(values, window, "rolling_mean", np.mean)
-
-
-def rolling_median(values: ArrayLike, window: int) -> Floats:
-    """Median of the last `window` finite values up to each point, or of all if there are fewer.
-
-    Args:
-      values: [points].
-      window: a number of values, at least 1.
-
-    Returns:
-      [points].
-    """
-    return _rolled(values, window, "rolling_median", np.median)
-
-
-def _rolled(values: ArrayLike, window: int, name: str, centre: object) -> Floats:
-    series = _series(values)
-    if window != int(window) or window < 1:
-        raise BadInput(f"{name} was given window={window!r}; it has to be a whole number of values, at least 1.")
-    result, seen, window = series.copy(), np.isfinite(series), int(window)
-    numbers = series[seen]
-    if not len(numbers):
-        return result
-    rolled = np.empty_like(numbers)
-    head = min(window - 1, len(numbers))
-    for end in range(head):
-        rolled[end] = centre(numbers[: end + 1])  # type: ignore[operator]
-    for begin in range(0, len(numbers) - window + 1, 4096):  # bounded memory for any window
-        part = numbers[begin : begin + 4096 + window - 1]
-        full = np.lib.stride_tricks.sliding_window_view(part, window)
-        rolled[begin + head : begin + head + len(full)] = centre(full, axis=1)  # type: ignore[operator]
-    result[seen] = rolled
-    return result
-
-
 def _series(values: ArrayLike) -> Floats:
     series = floats(values, "values")
     if series.ndim != 1:

@@ -1,9 +1,9 @@
-"""Tests of two groups of runs of one task: Welch, studentised permutation, ranks.
+"""Tests of the means of two groups of runs of one task: Welch's, and by permutation. `judging` adds ranks.
 
     welch(a_N, b_N).p
 
 Axes: N the seeds of an arm; the arms may differ in size. Every test is two-sided. None of them may be repeated at the
-same level while seeds come in: see `verdict`.
+same level while seeds come in: see `study`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
-from rollbook.stats._checked_input import Bools, Floats, Packed, choice, vector
+from rollbook.stats._checked_input import Floats, Packed, vector
 from rollbook.stats._special import stdtr, stdtrit
-from rollbook.stats.exact_ranks import doubled_midranks, splits_as_far
 from rollbook.system.brief import brief
 
 EXACT_SPLITS = 20_000
@@ -36,11 +35,11 @@ class TwoSampleTest:
 
     Attributes:
       method: its name.
-      difference: A minus B in what the test compares: means, trimmed means, or P(A > B) - 1/2.
-      statistic: t, z, or NaN if both arms are constant.
+      difference: of the means, A minus B.
+      statistic: t, the difference in units of its error; NaN if both arms are constant.
       p: two-sided.
       error: standard error of the difference, in its units.
-      freedom: degrees of freedom of t; infinite for z.
+      freedom: degrees of freedom of t; infinite for a permutation test.
       splits: how many splits a permutation test tried, else 0.
       exact: whether p is exact for arms with equal distribution.
     """
@@ -117,53 +116,18 @@ def welch_interval(
     return gap - reach, gap + reach
 
 
-def yuen(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
-    """Yuen's test of the difference of the means of the middle halves, with winsorised errors.
-
-    Weaker than Welch's test on normal scores, stronger with heavy tails. Constants as in `welch`.
-
-    Args:
-      a_N: [seeds of A], at least 4.
-      b_N: [seeds of B], at least 4.
-
-    Returns:
-      A `TwoSampleTest`.
-
-    Source: Yuen (1974).
-    """
-    a, b = vector(a_N, "a_N", 4), vector(b_N, "b_N", 4)
-    centres, parts = [], []
-    for arm in (a, b):
-        cut = len(arm) // 4
-        ordered = np.sort(arm)
-        trimmed = ordered[cut : len(arm) - cut]
-        clipped = np.clip(arm, trimmed[0], trimmed[-1])
-        variance = float(clipped.var(ddof=1)) if trimmed[-1] > trimmed[0] else 0.0
-        centres.append(float(trimmed.mean()) if variance else float(trimmed[0]))
-        parts.append((variance * (len(arm) - 1) / (len(trimmed) * (len(trimmed) - 1)), len(trimmed)))
-    difference = centres[0] - centres[1]
-    whole = parts[0][0] + parts[1][0]
-    if whole == 0:
-        return TwoSampleTest("Yuen", difference, math.nan, 1.0 if difference == 0 else 0.0, 0.0, math.inf)
-    freedom = 1 / sum((v / whole) ** 2 / (size - 1) for v, size in parts)
-    t = difference / math.sqrt(whole)
-    return TwoSampleTest("Yuen", difference, t, 2 * float(stdtr(freedom, -abs(t))), math.sqrt(whole), freedom)
-
-
 def permutation(
     a_N: ArrayLike,
     b_N: ArrayLike,
     *,
     rng: np.random.Generator,
     draws: int = 9_999,
-    centre: str = "mean",
-    most_splits: int = EXACT_SPLITS,
     splits: Packed | None = None,
 ) -> TwoSampleTest:
     """Permutation test of the studentised difference: exact for arms with equal distribution, robust to unequal
     spreads.
 
-    All splits into two arms are tried if there are at most `most_splits`, else `draws` random ones and the observed
+    All splits into two arms are tried if there are at most `EXACT_SPLITS`, else `draws` random ones and the observed
     one. A split as extreme as the observed one counts against a winner.
 
     Args:
@@ -171,9 +135,7 @@ def permutation(
       b_N: [seeds of B], at least 2.
       rng: used only if not all splits are tried.
       draws: random splits.
-      centre: "mean" (Welch's ratio) or "iqm" (Yuen's: trimmed means over winsorised errors).
-      most_splits: of more, only `draws` random ones are tried.
-      splits: instead of random ones; see `random_splits`.
+      splits: these random ones instead, however few there are in all; see `random_splits`.
 
     Returns:
       A `TwoSampleTest`.
@@ -181,7 +143,6 @@ def permutation(
     Source: Janssen (1997); Chung and Romano (2013) for unequal arms.
     """
     a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
-    choice(centre, ("mean", "iqm"), "centre")
     if draws < 1:
         raise BadInput(f"draws={draws!r} has to be at least 1.")
     pooled = np.concatenate([a, b])
@@ -191,27 +152,26 @@ def permutation(
     if span == 0:
         return TwoSampleTest("permutation", 0.0, math.nan, 1.0, 0.0, math.inf, 0, True)
     unit = (ordered - ordered.mean()) / span
-    seen = (order < len(a))[None, :]
-    seen_S, seen_gap, seen_error = _studentised(unit, seen, centre)
+    seen = order < len(a)
     every = math.comb(len(pooled), len(a))
-    exact = every <= most_splits
+    exact = splits is None and every <= EXACT_SPLITS
     if exact:
         members = _all_splits(len(pooled), len(a))
     else:
         members = random_splits(len(pooled), len(a), draws, rng) if splits is None else splits
-        draws = len(members)
-    ratios = _of_means(unit, len(a)) if centre == "mean" else _of_trimmed_means(unit)
-    least = float(ratios(np.packbits(seen, axis=1))[0]) * (1 - 1e-9)
-    parts = _in_parts(members, 1 if centre == "mean" else 8)
-    as_extreme = sum(int((ratios(some) >= least).sum()) for some in parts)
-    p = as_extreme / every if exact else (1 + as_extreme) / (1 + draws)
-    signed = math.copysign(float(seen_S[0]), float(seen_gap[0]))
+    ratios = _of_means(unit, len(a))
+    least = float(ratios(np.packbits(seen[None, :], axis=1))[0]) * (1 - 1e-9)
+    as_extreme = sum(int((ratios(some) >= least).sum()) for some in _in_parts(members, 1))
+    p = as_extreme / every if exact else (1 + as_extreme) / (1 + len(members))
+    arms = unit[seen], unit[~seen]
+    gap = float(arms[0].mean() - arms[1].mean())
+    ratio, error = _ratio(np.array(gap), np.array(sum(arm.var(ddof=1) / len(arm) for arm in arms)))
     return TwoSampleTest(
         "permutation",
-        float(seen_gap[0]) * span,
-        signed,
+        gap * span,
+        math.copysign(float(ratio), gap),
         min(p, 1.0),
-        float(seen_error[0]) * span,
+        float(error) * span,
         math.inf,
         len(members),
         exact,
@@ -253,7 +213,7 @@ def _in_parts(packed: Packed, each: int = 8) -> Iterator[Packed]:
 
 
 _Ratios = Callable[[Packed], Floats]
-"""[splits, bytes] -> [splits], |difference| / error of each; see `_studentised`."""
+"""[splits, bytes] -> [splits], |difference| / error of each."""
 
 
 def _of_means(ordered: Floats, chosen: int) -> _Ratios:
@@ -281,101 +241,7 @@ def _of_means(ordered: Floats, chosen: int) -> _Ratios:
     return ratios
 
 
-def _of_trimmed_means(ordered: Floats) -> _Ratios:
-    def ratios(packed: Packed) -> Floats:
-        members = np.unpackbits(packed, axis=1, count=len(ordered)).astype(np.bool_)
-        return _studentised(ordered, members, "iqm")[0]
-
-    return ratios
-
-
-def _studentised(ordered: Floats, members_SN: Bools, centre: str) -> tuple[Floats, Floats, Floats]:
-    """|difference| / error, the difference and the error of each split of sorted values; S splits, N values."""
-    gap, whole = np.zeros(len(members_SN)), np.zeros(len(members_SN))
-    for sign, inside in ((1.0, members_SN), (-1.0, ~members_SN)):
-        size = int(inside[0].sum())
-        cut = size // 4 if centre == "iqm" else 0
-        if cut:
-            mean, variance = _trimmed(ordered, inside, size, cut)
-        else:
-            weight = inside.astype(np.float64)
-            mean = weight @ ordered / size
-            variance = np.maximum(weight @ ordered**2 / size - mean**2, 0.0) * size / (size - 1)
-        gap += sign * mean
-        whole += variance / size / (1 - 2 * cut / size) ** 2
-    ratio, error = _ratio(gap, whole)
-    return ratio, gap, error
-
-
 def _ratio(gap: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """(|difference| / error, error); values are in units of their range."""
     error = np.sqrt(np.maximum(variance, 1e-24))
     return np.where(np.abs(gap) < 1e-12, 0.0, np.abs(gap) / error), error
-
-
-def _trimmed(ordered: Floats, inside_SN: Bools, size: int, cut: int) -> tuple[Floats, Floats]:
-    """Mean of the middle values and winsorised variance of the members of each split."""
-    values = np.broadcast_to(ordered, inside_SN.shape)[inside_SN].reshape(len(inside_SN), size)
-    mean = values[:, cut : size - cut].mean(axis=1)
-    clipped = np.clip(values, values[:, cut : cut + 1], values[:, size - cut - 1 : size - cut])
-    return mean, clipped.var(axis=1, ddof=1)
-
-
-def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
-    """Rank test of Wilcoxon, Mann and Whitney: do both arms have the same distribution?
-
-    Exact, with ties too, up to about 60 seeds an arm; beyond, the normal limit.
-
-    Args:
-      a_N: [seeds of A], at least 2.
-      b_N: [seeds of B], at least 2.
-
-    Returns:
-      A `TwoSampleTest`; its difference is P(A > B) - 1/2, ties count half.
-
-    Source: Mann and Whitney (1947).
-    """
-    a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
-    na, nb = len(a), len(b)
-    ranks = doubled_midranks(np.concatenate([a, b]))
-    wins = int(ranks[:na].sum()) / 2 - na * (na + 1) / 2
-    error = math.sqrt(na * nb / (na + nb - 1) * float(ranks.var())) / 2
-    if error == 0:
-        return TwoSampleTest("Mann-Whitney", 0.0, math.nan, 1.0, 0.0, math.inf, 0, True)
-    away = wins - na * nb / 2
-    z = math.copysign(max(abs(away) - 0.5, 0.0) / error, away)
-    p, pairs = splits_as_far(ranks, na), na * nb
-    return TwoSampleTest("Mann-Whitney", away / pairs, z, p, error / pairs, math.inf, 0, pairs <= 2_500)
-
-
-def brunner_munzel(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
-    """Rank test of P(A > B) = 1/2; the arms may differ in spread and shape.
-
-    Args:
-      a_N: [seeds of A], at least 2.
-      b_N: [seeds of B], at least 2.
-
-    Returns:
-      A `TwoSampleTest`; its difference is P(A > B) - 1/2. If the arms do not overlap, the error is unknown, and p is
-      that of `mann_whitney`.
-
-    Source: Brunner and Munzel (2000).
-    """
-    a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
-    above_b, above_a = _shares_below(a, b), _shares_below(b, a)
-    difference = float(above_b.mean() - 0.5)
-    va, vb = float(above_b.var(ddof=1)) / len(a), float(above_a.var(ddof=1)) / len(b)
-    whole = va + vb
-    if whole == 0:
-        return TwoSampleTest("Brunner-Munzel", difference, math.nan, mann_whitney(a, b).p, 0.0, math.inf)
-    part = va / whole
-    freedom = 1 / (part**2 / (len(a) - 1) + (1 - part) ** 2 / (len(b) - 1))
-    t = difference / math.sqrt(whole)
-    return TwoSampleTest("Brunner-Munzel", difference, t, 2 * float(stdtr(freedom, -abs(t))), math.sqrt(whole), freedom)
-
-
-def _shares_below(x: Floats, y: Floats) -> Floats:
-    ordered = np.sort(y)
-    return np.asarray(
-        (np.searchsorted(ordered, x, "left") + np.searchsorted(ordered, x, "right")) / (2 * len(y)), dtype=np.float64
-    )
