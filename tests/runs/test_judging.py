@@ -408,6 +408,91 @@ def test_environments_that_go_along_with_the_groups_are_named(
         assert "--task config.env" in careful[0]
 
 
+def benchmark(root: Path, name: str = "{algo}-{env}", environments: tuple[str, ...] = ("Cart-v1", "Pole-v5")) -> None:
+    """A study as papers have it: two algorithms, several environments on scales of their own, five seeds."""
+    for scale, env in enumerate(environments, 1):
+        for algo, ahead in (("ppo", 0.0), ("sac", 20.0)):
+            for seed in range(5):
+                short = env.removeprefix("ALE/").partition("-")[0].removesuffix("NoFrameskip").lower()
+                called = name.format(algo=algo, env=env, seed=seed, short=short)
+                asked = {"algo": algo, "env": env}
+                with rollbook.init("study", called, dir=root, seed=seed, config=asked, sinks=[], keeper="import") as it:
+                    it.log({"test/return": 100.0**scale + seed + ahead}, env_step=100)
+
+
+def verdicts_of(answer: compare.Comparison) -> dict[tuple[str, str], tuple[Any, ...]]:
+    found = {}
+    for pair in answer.pairs:
+        assert pair.verdict is not None
+        found[pair.a, pair.b] = (pair.better, pair.verdict.p, pair.verdict.limit, pair.verdict.pairs)
+    return found
+
+
+def test_each_environment_is_judged_as_if_its_runs_had_been_chosen_alone(tmp_path: Path) -> None:
+    benchmark(tmp_path)
+    runs = rollbook.open(tmp_path)
+    together = runs.compare("test/return", score="last")
+    alone: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for env in ("Cart-v1", "Pole-v5"):
+        chosen = runs.where(f"config.env = '{env}'")
+        alone |= verdicts_of(chosen.compare("test/return", by="name", score="last"))
+    assert verdicts_of(together) == alone
+    assert [pair.better for pair in together.pairs] == ["sac-Cart-v1", "sac-Pole-v5"]
+    assert together.sentences()[0].startswith("Each environment (config.env) is judged by itself")
+    assert not [note for note in together.notes if "Careful" in note]
+
+
+def test_a_group_alone_in_its_environment_is_compared_with_those_of_others_and_the_reader_warned_first(
+    tmp_path: Path,
+) -> None:
+    for env in ("cart", "pole"):
+        for seed in range(4):
+            run(tmp_path, "ppo", seed, float(seed), env=env)
+    answer = rollbook.open(tmp_path).compare("test/return", score="last")
+    assert [(pair.a, pair.b) for pair in answer.pairs] == [("ppo env cart", "ppo env pole")]
+    assert answer.sentences()[0].startswith("Careful: the groups differ in their environment, too")
+
+
+@pytest.mark.parametrize(
+    ("name", "environments"),
+    [
+        ("{algo}-{env}", ("Cart-v1", "Pole-v5")),
+        ("{env}__{algo}__{seed}__1700000000", ("Cart-v1", "Pole-v5")),
+        ("{short} {algo} (seed {seed})", ("ALE/Pong-v5", "PongNoFrameskip-v4")),
+        ("{algo}.{short}", ("ALE/Pong-v5", "ALE/SpaceInvaders-v5")),
+        ("{env}", ("Cart-v1", "Pole-v5")),
+    ],
+)
+def test_a_task_in_the_names_of_runs_makes_no_groups_of_its_own(
+    tmp_path: Path, name: str, environments: tuple[str, ...]
+) -> None:
+    benchmark(tmp_path, name, environments)
+    answer = rollbook.open(tmp_path).compare("test/return", task="config.env", score="last")
+    assert len(answer.groups) == 2
+    assert [len(group.seeds_R) for group in answer.groups] == [5, 5]
+    assert answer.pairs[0].better == next(group.label for group in answer.groups if "sac" in group.label)
+
+
+def test_environments_in_which_every_seed_ran_are_its_tasks(tmp_path: Path) -> None:
+    benchmark(tmp_path)
+    runs = rollbook.open(tmp_path)
+    unasked, asked = (runs.compare("test/return", by="config.algo", task=task, score="last") for task in (None, "env"))
+    assert unasked.tasks == asked.tasks == ("Cart-v1", "Pole-v5")
+    assert verdicts_of(unasked) == verdicts_of(asked)
+    assert unasked.pairs[0].verdict.of == 25, "five seeds of each, not ten"  # type: ignore[union-attr]
+    assert unasked.sentences()[0].startswith("Each environment (config.env: Cart-v1, Pole-v5) is a task")
+
+
+def test_projects_may_be_the_tasks(tmp_path: Path) -> None:
+    for project in ("cart", "pole"):
+        for algo, value in (("ppo", 1.0), ("sac", 9.0)):
+            for seed in range(4):
+                run(tmp_path, algo, seed, value + seed / 10, project)
+    answer = rollbook.open(tmp_path).compare("test/return", task="project", score="last")
+    assert [group.label for group in answer.groups] == ["ppo", "sac"]
+    assert answer.pairs[0].better == "sac"
+
+
 def test_a_figure_has_no_advice_about_commands(tmp_path: Path) -> None:
     """Figures go into papers; what to type next is said beside them."""
     for algo, env in (("a", "cart"), ("b", "pole")):

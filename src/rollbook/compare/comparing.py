@@ -51,6 +51,7 @@ def compare(
     seed: int = 0,
     facts: Iterable[Fact] = (),
     end: ScoreEnd | None = None,
+    environments: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Compare groups of runs by one score; see `RunSet.compare`.
 
@@ -70,6 +71,8 @@ def compare(
       seed: of resampling and splits.
       facts: further facts for the reader.
       end: where on the axis the scores end; None: each run's own end, on an axis without a name.
+      environments: label of each group -> its environment. Groups of different ones are in no pair, and the pairs of
+        each share the error by themselves. None: all pairs.
     Raises:
       BadInput: no run has a score; groups, floor, delta, statistic or direction differ from the plan's.
       UnknownOption: `direction` has another value.
@@ -132,18 +135,24 @@ def compare(
         floors = (
             None if floor is None or not scale else [(floor - scale[t][0]) / (scale[t][1] - scale[t][0]) for t in tasks]
         )
-        study = study.look(
-            {group.label: group.judged_RT for group in groups},
-            seeds={group.label: group.judged_seeds for group in groups},
-            floors=floors,
-            common_scale=bool(scale),
-            pairs=[(a, b) for a, b in study.plan.pairs(labels) if (a, b) not in apart and (b, a) not in apart],
-        )
+        found: list[Verdict] = []
+        for family in _families(study.plan.pairs(labels), environments):
+            study = study.look(
+                {group.label: group.judged_RT for group in groups},
+                seeds={group.label: group.judged_seeds for group in groups},
+                floors=floors,
+                common_scale=bool(scale),
+                pairs=[(a, b) for a, b in family if (a, b) not in apart and (b, a) not in apart],
+            )
+            found += study.verdicts
+        study = replace(study, verdicts=tuple(found))
     verdicts = {frozenset((v.a, v.b)): v for v in study.verdicts}
+    of_label = {group.label: group for group in groups}
     pairs = tuple(
-        _pair(a, b, verdicts.get(frozenset((a.label, b.label))), statistic, lower)
-        for a, b in itertools.combinations(groups, 2)
-        if against in (None, a.label, b.label)
+        _pair(of_label[a], of_label[b], verdicts.get(frozenset((a, b))), statistic, lower)
+        for family in _families([*itertools.combinations(of_label, 2)], environments)
+        for a, b in family
+        if against in (None, a, b)
     )
     # What readers should know besides, and the profiles.
     if len(groups) == 1:
@@ -171,6 +180,17 @@ def compare(
         end=end,
         entries=tuple(entries),
     )
+
+
+def _families(pairs: Sequence[tuple[str, str]], environments: Mapping[str, str] | None) -> list[list[tuple[str, str]]]:
+    """Pairs of groups by environment, without those of two different ones; all in one without environments."""
+    if environments is None:
+        return [[*pairs]]
+    families: dict[str, list[tuple[str, str]]] = {}
+    for a, b in pairs:
+        if environments[a] == environments[b]:
+            families.setdefault(environments[a], []).append((a, b))
+    return [*families.values()]
 
 
 def _profiles(groups: Sequence[Group], tasks: int, thresholds: Floats, lower: bool) -> Floats:

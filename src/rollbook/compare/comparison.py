@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rollbook import stats
-from rollbook.compare.facts import Fact, title_of, together
+from rollbook.compare.facts import BEFORE_VERDICTS, Fact, title_of, together
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.paired import PairedSeeds, paired_seeds
 from rollbook.compare.plans import plan_data
@@ -110,7 +110,7 @@ class Comparison:
         return tuple(fact.sentence for fact in together(self.facts))
 
     def sentences(self) -> list[str]:
-        """The verdicts and what limits them, then the intervals, then the notes."""
+        """What puts all verdicts in doubt, the verdicts and what limits them, the intervals, then the other notes."""
         intervals = [
             f"{g.label}: {in_a_sentence(g.interval.sentence(self.metric))}"
             for g in self.groups
@@ -118,14 +118,17 @@ class Comparison:
         ]
         paired = self.study is not None and self.study.plan.paired
         within = [pair.sentence() for pair in self.paired()] if paired else []
-        return [*self.verdicts(), *within, *intervals, *self.notes]
+        facts = together(self.facts)
+        first = [fact.sentence for fact in facts if fact.kind in BEFORE_VERDICTS]
+        rest = [fact.sentence for fact in facts if fact.kind not in BEFORE_VERDICTS]
+        return [*first, *self.verdicts(), *within, *intervals, *rest]
 
     def verdicts(self) -> list[str]:
         """A sentence for each pair: what is decided and what is not; what holds for all pairs is stated once."""
         found = [pair.verdict for pair in self.pairs if pair.verdict is not None]
         unable = [verdict for verdict in found if verdict.outcome == "cannot decide"]
         together = len(unable) > 1 and len({(v.n, v.enough, v.pairs) for v in unable}) == 1
-        lead = [cannot(unable[0], self._others_of_one())] if together else []
+        lead = [cannot(unable[0], self._others_of(unable[0].a))] if together else []
         pairs = []
         for pair in self.pairs:
             judged = pair.verdict
@@ -134,10 +137,11 @@ class Comparison:
         end = [unseen(min(winners), stats.unseen_share(min(winners)))] if winners else []
         return [*lead, *pairs, *end]
 
-    def _others_of_one(self) -> int:
-        """How many pairs there are against one group; 0 if that is what is compared."""
+    def _others_of(self, label: str) -> int:
+        """How many pairs there would be against one group alone; 0 if that is what is compared."""
         against = self.study.plan.against if self.study is not None else None
-        return len(self.groups) - 1 if against is None and len(self.groups) > 2 else 0
+        others = sum(label in (pair.a, pair.b) for pair in self.pairs)
+        return others if against is None and others > 1 else 0
 
     def next_seeds(self) -> dict[str, int]:
         """Label -> how many more finished seeds of it would decide the pair that is closest to it; {} if none would.

@@ -230,6 +230,20 @@ def _look_not_kept(fact: Fact) -> Words:
     )
 
 
+def _by_environment(fact: Fact) -> Words:
+    field, groups = fact.values["field"], fact.values["of_environment"]
+    each = [f"{name} ({amount(len(labels), 'group')})" for name, labels in groups.items()]
+    return Words(
+        f"Each {_kind_of_field(field)} ({field}) is judged by itself: {few(each)}.",
+        how=f"--task {field} (task={field!r}) judges all together.",
+    )
+
+
+def _environments_are_tasks(fact: Fact) -> Words:
+    field, every = fact.values["field"], fact.values["all"]
+    return Words(f"Each {_kind_of_field(field)} ({field}: {few(every)}) is a task of every seed.")
+
+
 def _groups_differ_in(fact: Fact) -> Words:
     field, what = fact.values["field"], _kind_of_field(fact.values["field"])
     ran = " and ".join(f"{label} in {few(values)}" for label, values in fact.values["of_group"].items())
@@ -381,6 +395,8 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "no common point": _no_common_point,
     "never reached": _never_reached,
     "look not kept": _look_not_kept,
+    "by environment": _by_environment,
+    "environments are tasks": _environments_are_tasks,
     "groups differ in": _groups_differ_in,
     "taken together": _taken_together,
     "several algorithms": _several_algorithms,
@@ -394,3 +410,16 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "uneven tasks": _uneven_tasks,
 }
 """kind -> its words."""
+
+BEFORE_VERDICTS = frozenset(
+    (
+        "by environment",
+        "environments are tasks",
+        "groups differ in",
+        "taken together",
+        "several algorithms",
+        "of several folders",
+        "cannot be told apart",
+    )
+)
+"""What was compared at all: kinds that readers need before they read who won."""

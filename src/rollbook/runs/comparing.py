@@ -21,7 +21,7 @@ from rollbook.runs import looks
 from rollbook.runs.absent import empty_set
 from rollbook.runs.fields import field_of
 from rollbook.runs.grouping import told_apart
-from rollbook.runs.grouping_facts import alike, by_what_differs, mixed
+from rollbook.runs.grouping_facts import alike, by_what_differs, environments, mixed, shared_environments
 from rollbook.runs.groups import grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare, Seeds
@@ -46,6 +46,12 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         ask = structs.replace(ask, task=field_of(ask.task, source.rows, f"{asked[:-1]}, task={ask.task!r})"))
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
+    named = ask.plan is not None or isinstance(ask.by, Mapping)
+    of_tasks: list[Fact] = []
+    if ask.task is None and not named and (shared := shared_environments(rows, labels, title_of_fields(ask.by))):
+        field, every = shared
+        ask = structs.replace(ask, task=field)
+        of_tasks.append(Fact("environments are tasks", values={"field": field, "all": every}))
     if (groups := len(set(labels))) > MOST_GROUPS:
         raise BadInput(
             f"{asked}: {groups:,} groups; at most {MOST_GROUPS} are compared at once.",
@@ -94,6 +100,8 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         raise BadInput(
             f"{asked[:-1]}, seeds={ask.seeds}): seeds is the end of a plan.", "Name one with plan=… (--plan NAME)"
         )
+    # Groups of different environments are not compared, but where that was asked. A plan has all its pairs.
+    apart = None if named else environments(rows, labels, by, ask.task)
     # The comparison itself, with facts about the runs that the numbers do not show.
     before = looks.kept(source.root, ask.plan, question, {"by": by})
     answer = compare.compare(
@@ -113,10 +121,12 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         paired=ask.paired,
         seed=ask.seed,
         end=end,
+        environments=None if apart is None else apart.of_group,
         facts=[
+            *of_tasks,
             *of_parts,
             *(by_what_differs(rows, labels, by, ask.task) if groups > 1 else ()),
-            *mixed(rows, labels, by, ask.task),
+            *mixed(rows, labels, by, ask.task, apart),
             *alike(rows, labels, by, ask.task),
             *_never_reached(entries, metric, level),
         ],

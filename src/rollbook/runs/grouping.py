@@ -14,7 +14,7 @@ import msgspec
 
 from rollbook.errors import BadInput
 from rollbook.runs.fields import flat, group_key, group_value, grouped
-from rollbook.runs.shared_names import shared_names
+from rollbook.runs.shared_names import shared_names, without_task
 from rollbook.schema.seeds import named_seed
 from rollbook.system.brief import brief
 from rollbook.values.json_values import plain
@@ -67,7 +67,7 @@ def auto_columns(rows: Sequence[Row], task: str | None = None) -> list[str]:
     """The configuration that differs between some runs, without seeds and names.
 
     Args:
-      task: the field with a run's task; what a task decides, itself first of all, is left out.
+      task: the field with a run's task. What it decides, itself first of all, makes no groups, nor does it in names.
     """
     columns = []
     for path, values in config_paths(rows).items():
@@ -108,10 +108,11 @@ def groups_of(
     if not columns:
         raise BadInput("group_by=[]: no column.", "Name at least one, or 'auto'; null for no groups")
     automatic = list(columns) == ["auto"]
-    own_names = _own_names([about(row) for row in rows]) if automatic else [""] * len(rows)
+    own_names = _own_names([about(row) for row in rows], task) if automatic else [""] * len(rows)
     by_name: dict[tuple[str, str], list[T]] = {}
     for row, its_name in zip(rows, own_names, strict=True):
-        by_name.setdefault((str(about(row).get("project") or ""), its_name), []).append(row)
+        section = "" if automatic and task == "project" else str(about(row).get("project") or "")
+        by_name.setdefault((section, its_name), []).append(row)
     groups: dict[str, RunGroup[T]] = {}
     for (project, name), members in by_name.items():
         chosen = auto_columns([about(row) for row in members], task) if automatic else list(columns)
@@ -171,7 +172,7 @@ def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
     Args:
       task: see `auto_columns`.
     """
-    own_of = dict(zip((str(row["path"]) for row in rows), _own_names(rows), strict=True))
+    own_of = dict(zip((str(row["path"]) for row in rows), _own_names(rows, task), strict=True))
     groups: dict[tuple[str, str], list[RunGroup[Row]]] = {}
     for group in groups_of(rows, ["auto"], task=task):
         groups.setdefault((group.section, own_of[str(group.members[0]["path"])]), []).append(group)
@@ -186,8 +187,8 @@ def what_differs(rows: Sequence[Row], task: str | None = None) -> list[str]:
     return [*fields, *dict.fromkeys(settings)]
 
 
-def _own_names(rows: Sequence[Row]) -> list[str]:
-    """The group of each run or, if it has none, its name without seed and time."""
+def _own_names(rows: Sequence[Row], task: str | None = None) -> list[str]:
+    """The group of each run or, if it has none, its name without seed and time; both without the task's name."""
     of_project: dict[object, list[int]] = {}
     for index, row in enumerate(rows):
         of_project.setdefault(row.get("project"), []).append(index)
@@ -197,7 +198,9 @@ def _own_names(rows: Sequence[Row]) -> list[str]:
         shared = shared_names([str(rows[n].get("name") or "") for n in own], [_seed_of(rows[n]) for n in own])
         for index, name in zip(own, shared, strict=True):
             names[index] = name
-    return names
+    if task is None:
+        return names
+    return [without_task(name, str(group_value(row, task))) for name, row in zip(names, rows, strict=True)]
 
 
 def _seed_of(row: Row) -> int | None:

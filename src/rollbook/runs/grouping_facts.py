@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rollbook.compare.facts import Fact
 from rollbook.runs.fields import value_at
@@ -30,12 +31,84 @@ def by_what_differs(rows: Sequence[Row], labels: Sequence[str], by: object, task
     return [Fact("grouped by what differs", values={"groups": len(set(labels)), "fields": what_differs(rows, task)})]
 
 
-def mixed(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None) -> list[Fact]:
+class Environments(NamedTuple):
+    """Groups of several environments, each of them in one alone.
+
+    Attributes:
+      field: that says the environment of a run.
+      of_group: label -> the environment of its runs.
+    """
+
+    field: str
+    of_group: dict[str, str]
+
+    def fact(self) -> Fact:
+        """What readers should know of it."""
+        groups: dict[str, list[str]] = {}
+        for label, environment in self.of_group.items():
+            groups.setdefault(environment, []).append(label)
+        return Fact("by environment", values={"field": self.field, "of_environment": groups})
+
+
+def environments(rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None) -> Environments | None:
+    """The environment of each group, where a comparison of all with all would set one environment against another.
+
+    None if the environments are the question (`by` names them, or no environment has two groups), are the tasks, are
+    not known of all runs, or if a group has runs of several.
+    """
+    if task is not None or {*by.split(", ")} & {*_ENVIRONMENTS} - {"project"}:
+        return None
+    for field in _ENVIRONMENTS:
+        if field == "project" or any(value_at(row, field) is None for row in rows):
+            continue
+        found: dict[str, set[str]] = {}
+        for row, label in zip(rows, labels, strict=True):
+            found.setdefault(label, set()).add(str(value_at(row, field)))
+        every = set().union(*found.values())
+        if 1 < len(every) < len(found) and all(len(values) == 1 for values in found.values()):
+            return Environments(field, {label: next(iter(values)) for label, values in found.items()})
+    return None
+
+
+def shared_environments(rows: Sequence[Row], labels: Sequence[str], by: str) -> tuple[str, list[str]] | None:
+    """The field that says the environment, and its values, where every seed of every group ran in all of them.
+
+    Such runs are no independent seeds: a seed is then one row of scores, with the environments as its tasks.
+    """
+    if {*by.split(", ")} & {*_ENVIRONMENTS} - {"project"}:
+        return None
+    for field in _ENVIRONMENTS:
+        if field == "project":
+            continue
+        ran: dict[tuple[str, object], set[str]] = {}
+        for row, label in zip(rows, labels, strict=True):
+            ran.setdefault((label, row.get("seed")), set()).add(str(value_at(row, field)))
+        every = dict.fromkeys(str(value_at(row, field)) for row in rows)
+        known = all(isinstance(seed, int) for _, seed in ran) and all(value_at(row, field) is not None for row in rows)
+        if known and len(every) > 1 and all(found == every.keys() for found in ran.values()):
+            return field, [*every]
+    return None
+
+
+def mixed(
+    rows: Sequence[Row], labels: Sequence[str], by: str, task: str | None, apart: Environments | None = None
+) -> list[Fact]:
     """Environments and projects that differ between groups or within them.
 
     Args:
       by: the fields that make the groups, as `title_of_fields` has them.
+      apart: the environments that are judged by themselves: only what differs within one of them is mixed.
     """
+    if apart is not None:
+        of_environment: dict[str, list[int]] = {}
+        for index, label in enumerate(labels):
+            of_environment.setdefault(apart.of_group[label], []).append(index)
+        found = [
+            fact
+            for indices in of_environment.values()
+            for fact in mixed([rows[n] for n in indices], [labels[n] for n in indices], by, task)
+        ]
+        return [apart.fact(), *found]
     facts: list[Fact] = []
     fields = {*by.split(", "), task}
     asked = fields & set(_ENVIRONMENTS)

@@ -32,7 +32,11 @@ class Compare(Question, frozen=True):
     x: _AxisOfScores = None
     task: Annotated[
         str | None,
-        words('the field with a run\'s task, such as "config.env"; seeds are matched across tasks.'),
+        words(
+            'the field with a run\'s task, such as "config.env"; seeds are matched across tasks. By default, '
+            "environments are tasks where every seed of every group ran in all of them; other ones are judged each by "
+            "itself."
+        ),
     ] = None
     normalise: _Normalise = None
     statistic: Annotated[

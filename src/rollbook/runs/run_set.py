@@ -654,7 +654,9 @@ class RunSet(Sequence["Book"]):
           at: where on the axis scores end: "own end": each run at its own; "common end": all at the first end of a
             finished run; or a position of the axis.
           x: the axis that defines "last"; default: the run's own.
-          task: the field with a run's task, such as "config.env"; seeds are matched across tasks.
+          task: the field with a run's task, such as "config.env"; seeds are matched across tasks. By default,
+            environments are tasks where every seed of every group ran in all of them; other ones are judged each by
+            itself.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
           statistic: "iqm" (the default), "mean" or "median", for intervals, tables and pictures; verdicts do not depend
             on it.

@@ -1,4 +1,4 @@
-"""Names of runs without what a program writes into the name of each: the seed, and the time when it began."""
+"""Names of runs without what a program writes into the name of each: the seed, the time when it began, the task."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ def shared_names(names: Sequence[str], seeds: Sequence[int | None]) -> list[str]
         _cut(name, [number for nth, number in enumerate(found) if is_seed[shape, nth]])
         for name, shape, found in zip(bare, shapes, numbers, strict=True)
     ]
+
+
+_VERSION = re.compile(r"(NoFrameskip|Deterministic)?-v\d+$")
+
+
+def without_task(name: str, task: str) -> str:
+    """A name of several tasks' runs: "ppo-Hopper-v5" of the task "Hopper-v5" is "ppo"; "" if it says nothing else.
+
+    The task may stand in any case, with other marks between its words, without namespace ("ALE/") or version ("-v5").
+    """
+    bare = task.rpartition("/")[2]
+    for spelling in (task, bare, _VERSION.sub("", bare)):
+        words = re.findall(r"[0-9A-Za-z]+", spelling)
+        own = r"[^0-9A-Za-z]*".join(map(re.escape, words))
+        rest = re.sub(rf"{_BEFORE}(?<![0-9A-Za-z]){own}(?![0-9A-Za-z])", "", name, flags=re.IGNORECASE)
+        if words and rest != name:
+            return _EMPTY.sub("", rest).strip("_-. =,:+/")
+    return name
 
 
 def _cut(name: str, numbers: Sequence[re.Match[str]]) -> str:
