@@ -23,6 +23,7 @@ from rollbook.formats.foreign import laid_out
 from rollbook.keeper.own_files import Lock
 from rollbook.keeper.shared_keeper_files import shared_keeper
 from rollbook.remote.push import push
+from rollbook.run.origin import provenance
 from rollbook.runs.colours import keep
 from rollbook.storage.sealing.folder import seal
 
@@ -87,6 +88,7 @@ def use_every_lock(folder: Path) -> None:
 if __name__ == "__main__":
     # A child in which another thread had asked for Python's lock would wait for a thread it does not have: nobody asks.
     sys.setswitchinterval(3600.0)
+    provenance._git = lambda *_: None  # nor is git asked: a child that has copies of its pipes keeps them open
     sys.addaudithook(copying)
     root = Path(sys.argv[1])
     use_every_lock(root)

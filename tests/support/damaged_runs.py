@@ -28,7 +28,7 @@ from rollbook.storage import seal
 Values = Counter[tuple[str, Any]]
 """How often each (key, value) is there."""
 
-ROWS = 2000
+ROWS = 1200
 _IDENTITY = {"time", "scope", "at", "attempt", "writer", "lane", "seq", "index"}
 _CLOCKS = {"env_step", "gradient_step", "epoch", "episode", "policy_version", "step"}
 
@@ -41,7 +41,7 @@ def _fill(run: rollbook.Run, start: int, stop: int, *, checkpoints: bool = True)
         run.log({"loss": i * 0.5, "entropy": 1.0 / (i + 1), "count": 3 * i}, env_step=i)
         if i % 10 == 0:
             run.log({"eval/score": float(i)}, gradient_step=i)
-        if i % 50 == 0:
+        if i % 250 == 0:
             run.note(f"note {i}")
             run.log({f"rare{i}": float(i)})
             run.log_episode(return_=float(i), length=i + 1)
@@ -59,7 +59,7 @@ def _as_if_killed(folder: Path, source: Path) -> Path:
 
 def make(kind: str, root: Path) -> Path:
     """A run: "small", "sealed", "merged", "killed", "half" (killed, partly sealed) or "rewound"."""
-    options: dict[str, Any] = {"dir": root, "sinks": [], "keeper": "inline", "config": {"lr": 0.1}}
+    options: dict[str, Any] = {"dir": root, "sinks": [], "keeper": "inline", "rules": (), "config": {"lr": 0.1}}
     run = rollbook.init("p", kind, **options)
     if kind == "small":
         _fill(run, 0, 60)

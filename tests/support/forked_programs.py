@@ -66,11 +66,11 @@ def forked(program: str, imports: str = "import rollbook") -> Iterator[Callable[
 
 
 _PROGRAMS = """
-import json, os, signal, socket, sys
+import gc, json, os, signal, socket, sys
 import rollbook, rollbook.run.session
 from rollbook.run.needed import import_needed
 import_needed(None, "process")
-import gc
+exec(sys.argv.pop(2))
 gc.freeze()
 channel = socket.socket(fileno=int(sys.argv.pop(1)))
 while True:
@@ -101,12 +101,16 @@ exec(compile(asked["code"], "<string>", "exec"), names)
 
 class Interpreter:
     """A process that has imported what `rollbook.init` needs. Its forks run programs, and end as programs do: what is
-    registered for the end of a process runs, and their standard streams, words and environment are their own."""
+    registered for the end of a process runs, and their standard streams, words and environment are their own.
 
-    def __init__(self) -> None:
+    Args:
+      imports: what all of them have loaded besides.
+    """
+
+    def __init__(self, imports: str = "") -> None:
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._server = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAMS, str(theirs.fileno())],
+            [sys.executable, "-c", _PROGRAMS, str(theirs.fileno()), imports],
             env={**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent)},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,

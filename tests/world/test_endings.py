@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import warnings
 import weakref
@@ -20,7 +19,8 @@ from typing import Any
 import pytest
 
 import rollbook
-from waiting import PATIENCE, until
+from forked_programs import Interpreter
+from waiting import until
 
 Begin = Callable[..., Any]
 
@@ -142,9 +142,10 @@ def test_a_run_whose_cell_failed_ends_with_the_reason_when_the_cell_is_run_again
 
 SHELL = """
 import sys, warnings
-import rollbook
 from IPython.core.interactiveshell import InteractiveShell
+from rollbook.run import start_and_finish
 warnings.simplefilter("ignore")
+start_and_finish._let_keeper_finish = lambda run: None  # sealing is no subject here
 shell = InteractiveShell.instance()
 for cell in sys.argv[1:]:
     shell.run_cell(cell, store_history=False)
@@ -175,6 +176,15 @@ Trainer(run).train()
 """
 
 
+@pytest.fixture(scope="module")
+def shells() -> Iterator[Interpreter]:
+    """A shell changes the interpreter that it is in: its prompts, its hooks, __main__. Each test has a fork of this."""
+    pytest.importorskip("IPython", reason="IPython")
+    made = Interpreter("import IPython.core.interactiveshell")
+    yield made
+    made.end()
+
+
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
@@ -192,12 +202,10 @@ Trainer(run).train()
     ],
 )
 def test_a_run_of_a_notebook_ends_as_the_last_cell_did_that_wrote_to_it(
-    cells: tuple[str, ...], expected: list[str], root: Path
+    cells: tuple[str, ...], expected: list[str], root: Path, shells: Interpreter
 ) -> None:
     """Whether the cell is run again or the notebook is closed; the error that was shown last may be of another cell."""
-    pytest.importorskip("IPython", reason="IPython")
-    # A shell changes the interpreter that it is in: its prompts, its hooks, __main__.
-    subprocess.run([sys.executable, "-c", SHELL, *cells], check=True, capture_output=True, timeout=PATIENCE)
+    assert shells.run(SHELL, *cells, env=os.environ).returncode == 0
     books = sorted(rollbook.open(root), key=lambda book: book.info.created or 0.0)
     assert [book.status for book in books] == expected
     reasons = {"crashed": "out of range", "killed": "", "finished": None}
