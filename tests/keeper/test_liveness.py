@@ -31,7 +31,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def identity_of(process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    return {**identity(), "pid": process.pid, "start_time": start_time(process.pid)}
+    return {**identity(), "pid": process.pid, "start_time": start_time(process.pid), "image": ""}
 
 
 def test_this_process_is_alive() -> None:
@@ -42,7 +42,7 @@ def test_an_identity_is_plain_json_data() -> None:
     import json
 
     assert json.loads(json.dumps(identity())) == identity()
-    assert set(identity()) == {"boot_id", "machine", "pid_ns", "pid", "start_time", "host"}
+    assert set(identity()) == {"boot_id", "machine", "pid_ns", "pid", "start_time", "image", "host"}
 
 
 def test_a_process_that_ended_is_dead(sleeper: subprocess.Popen[bytes]) -> None:
@@ -65,6 +65,18 @@ def test_a_zombie_is_dead_though_its_pid_still_answers(sleeper: subprocess.Popen
 
 def test_a_pid_that_was_used_again_is_not_the_process_we_knew() -> None:
     assert is_alive({**identity(), "start_time": "1"}) is False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system tells")
+def test_a_program_that_has_replaced_itself_is_dead_though_its_process_lives_on() -> None:
+    code = (
+        "import json, os, sys; from rollbook.system.liveness import identity, is_alive\n"
+        "if len(sys.argv) == 1: os.execv(sys.executable, [*sys.orig_argv, json.dumps(identity())])\n"
+        "before = json.loads(sys.argv[1])\n"
+        "print(before['pid'] == os.getpid(), is_alive(before), is_alive(identity()), is_alive({**before, 'image': ''}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.split() == ["True", "False", "True", "True"]
 
 
 def test_another_boot_of_the_same_host_means_dead_and_another_host_cannot_be_judged() -> None:

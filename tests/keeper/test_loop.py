@@ -263,7 +263,8 @@ def test_a_file_system_without_locks_goes_by_the_name_in_the_file(
     try:
         from rollbook.system.liveness import start_time
 
-        path.write_text(json.dumps({**identity(), "pid": sleeper.pid, "start_time": start_time(sleeper.pid)}))
+        about = {**identity(), "pid": sleeper.pid, "start_time": start_time(sleeper.pid), "image": ""}
+        path.write_text(json.dumps(about))
         assert Lock(str(run.folder)).taken() is True
         assert make_keeper(run).step() is None
     finally:

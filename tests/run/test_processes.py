@@ -66,6 +66,51 @@ def test_a_run_unpickled_in_its_own_process_is_the_same_run(start: Start) -> Non
     assert run.book.metrics(["train/x"])["env_step"].to_pylist() == [5]
 
 
+def log_alone(log: Callable[..., None], number: int) -> None:
+    """What a worker does with the function alone."""
+    log({"worker": float(number)}, env_step=number)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_the_log_of_a_run_or_scope_is_handed_over_as_the_run_is(start: Start) -> None:
+    run = start("a.1", "b.2")
+    train, odd = run.scope("train"), run.scope("x.y's \u2603/.", at=run.save_checkpoint({"w": 1}, env_step=5))
+    for log in (run.log, train.log, odd.log, run.scope("train").log):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            assert pickle.loads(pickle.dumps(log, protocol)) is log
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.starmap(log_alone, [(run.log, 10), (train.log, 11), (odd.log, 12), (run.log, 13)])
+        pool.close()
+        pool.join()
+    run.finish()
+    found = {
+        (row["env_step"], key, value): row
+        for row in run.book.table("metrics").to_pylist()
+        for key, value in row.items()
+        if key.endswith("worker") and value is not None
+    }
+    odd_key = "x.y's \u2603/./worker"
+    assert set(found) == {
+        (10, "worker", 10.0),
+        (11, "train/worker", 11.0),
+        (12, odd_key, 12.0),
+        (13, "worker", 13.0),
+    }
+    assert len({row["writer"] for row in found.values()}) == 1
+    (saved,) = run.book.checkpoints().to_pylist()
+    assert (found[12, odd_key, 12.0]["at"], found[10, "worker", 10.0]["at"]) == (saved["checkpoint_id"], "")
+
+
+def test_functions_that_log_are_let_go_of_with_their_scopes(start: Start) -> None:
+    from rollbook.run.scope import LOGS
+
+    run = start()
+    before = len(LOGS)
+    for n in range(50):
+        run.scope("update").log({"loss": float(n)}, gradient_step=n)
+    assert len(LOGS) == before
+
+
 def test_a_folder_of_the_same_name_that_is_another_run_is_refused(start: Start, tmp_path: Path) -> None:
     run = start()
     data = pickle.dumps(run)

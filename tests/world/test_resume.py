@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,25 @@ def test_a_restart_that_names_no_id_continues_the_run_of_that_name(begin: Begin,
             run.log({"loss": float(attempt)}, step=attempt)
     (book,) = rollbook.open(root)
     assert (len(book.attempts), _curve(book)) == (3, [(0, 0.0), (1, 1.0), (2, 2.0)])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system tells that a program has replaced itself")
+def test_a_program_that_restarts_itself_by_execv_goes_on_with_its_run(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    text = """
+import os, sys
+life = int(sys.argv[1])
+run = rollbook.init("world", "restarts", seed=1, resume="allow", **QUIET)
+for step in range(10 * life, 10 * life + 10):
+    run.log({"loss": float(step)}, step=step)
+if life < 2:
+    os.execv(sys.executable, [sys.executable, sys.argv[0], str(life + 1)])
+"""
+    assert outcome(program(text, "0"))[0] == 0
+    (book,) = rollbook.open(root)
+    assert (len(book.attempts), book.status) == (3, "finished")
+    assert _curve(book) == [(step, float(step)) for step in range(30)]
 
 
 def test_variables_of_the_job_alone_make_a_wandb_program_resume(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Becoming a further writer of an existing run: by `attach`, or by unpickling a run or a scope."""
+"""Becoming a further writer of an existing run: by `attach`, or by unpickling a run, a scope, or the `log` of one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rollbook.run.ending import status_of
 from rollbook.run.needed import import_needed
 from rollbook.run.ranks import own_rank, whereabouts
 from rollbook.run.run import Run
-from rollbook.run.scope import Scope
+from rollbook.run.scope import LOGS, Scope
 from rollbook.run.start_and_finish import start, undo
 from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD
@@ -124,6 +124,18 @@ def unpickle_run(folder: str, nonce: str, extract: Mapping[str, object] | None =
 def unpickle_scope(folder: str, nonce: str, name: str, at: str, extract: Mapping[str, object] | None = None) -> Scope:
     """See `unpickle_run`."""
     return unpickle_run(folder, nonce, extract)._open_scope(name, at or None)
+
+
+def __getattr__(name: str) -> Any:
+    """The `log` of this name. Pickle, and what is built on it, passes functions by module and name alone."""
+    if not name.startswith("log("):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if (log := LOGS.get(name)) is not None:  # it is being pickled, or has come back
+        return log
+    import ast
+
+    folder, nonce, scope, at, _ = ast.literal_eval(name.removeprefix("log"))
+    return (unpickle_scope(folder, nonce, scope, at) if scope else unpickle_run(folder, nonce)).log
 
 
 def _report_where_the_part_is(run: Run, folder: str, extract: Mapping[str, object]) -> None:

@@ -7,6 +7,7 @@ load what they need at their first use.
 from __future__ import annotations
 
 import os
+import weakref
 
 from rollbook.errors import BadInput, InvalidName
 from rollbook.run.internals import Internals
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoint, LoggedSamples, Store, Timers
     from rollbook.journal import Channel, Receipt, Writer
     from rollbook.run.open_run import OpenRun
+
+LOGS: weakref.WeakValueDictionary[str, Callable[..., None]] = weakref.WeakValueDictionary()
+"""The `log` functions of this process by their names, by which pickle passes them to other processes."""
+_PICKLED_BY = "rollbook.run.attaching"
+"""The module in which pickle looks for them."""
 
 _ROWS_PER_FRAME = 65_536
 _MOST_NUMBERED = 20
@@ -47,7 +53,8 @@ class Scope:
     def __init__(self, run: OpenRun, name: str, channel: Channel) -> None:
         self.run, self.name, self._channel = run, name, channel
         writer: Writer = run._writer
-        self.__dict__["log"] = writer.make_log(channel)  # replaces the method `log`, which only documents it
+        self.__dict__["log"] = log = writer.make_log(channel)  # replaces the method `log`, which only documents it
+        _name(log, run, channel)
         self._unusual = writer.unusual(channel)
         self._store: Store | None = None
         self._timers: Timers | None = None
@@ -496,6 +503,14 @@ def _length(cells: object) -> int | None:
     if shape is not None:
         return int(shape[0]) if len(shape) else None
     return len(cells) if hasattr(cells, "__len__") and not hasattr(cells, "keys") else None
+
+
+def _name(log: Any, run: OpenRun, channel: Channel) -> None:
+    """Name a `log` by what `attaching.unpickle_scope` needs, and by what tells it from others of its scope."""
+    address = (run._writer.run_folder, run._about.nonce, channel.scope, channel.at, channel.id)
+    name = f"log{address!a}".replace(".", r"\x2e")  # pickle takes a dot for the attribute of an attribute
+    log.__module__, log.__qualname__ = _PICKLED_BY, name
+    LOGS[name] = log
 
 
 def _is_one(value: Any) -> bool:

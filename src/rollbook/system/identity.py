@@ -15,6 +15,7 @@ class Identity(TypedDict):
       boot_id: of the system's boot. machine: of the installation.
       pid_ns: the namespace of the pid.
       start_time: of the process, in the system's own unit.
+      image: of the program in the process: another one after `exec`.
     """
 
     boot_id: str
@@ -22,4 +23,5 @@ class Identity(TypedDict):
     pid_ns: str
     pid: int
     start_time: str
+    image: str
     host: str

@@ -35,20 +35,22 @@ _NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
 
 
 def identity() -> Identity:
-    """This process as {boot_id, machine, pid_ns, pid, start_time, host}; plain JSON data. "" means unknown."""
+    """This process as {boot_id, machine, pid_ns, pid, start_time, image, host}; plain JSON data. "" means unknown."""
     pid = os.getpid()
+    _, started, image = _look_at(pid)
     return {
         "boot_id": boot_id(),
         "pid_ns": pid_namespace(),
         "pid": pid,
-        "start_time": start_time(pid) or "",
+        "start_time": started,
+        "image": image,
         "host": host_name(),
         "machine": machine(),
     }
 
 
 def is_alive(identity: Mapping[str, object]) -> bool | None:
-    """Whether the process that called `identity()` still runs; a zombie does not.
+    """Whether the process that called `identity()` still runs; a zombie does not, nor one that `os.execv` has replaced.
 
     Args:
       identity: the result of `identity()`, or a writer.json. It comes from a file, so any field may be missing or
@@ -63,11 +65,13 @@ def is_alive(identity: Mapping[str, object]) -> bool | None:
     pid = _pid(identity)
     if pid is None:
         return None
-    alive, start_time = _look_at(pid)
+    alive, start_time, image = _look_at(pid)
     if alive is not True:
         return alive
-    asked = _text(identity, "start_time")
-    return start_time == asked if asked and start_time else None
+    asked, its_image = _text(identity, "start_time"), _text(identity, "image")
+    if not asked or not start_time:
+        return None
+    return start_time == asked and (image == its_image or not image or not its_image)
 
 
 def shares_pids(identity: Mapping[str, object]) -> bool:
@@ -256,27 +260,31 @@ def start_time(pid: int) -> str | None:
     return _look_at(pid)[1] or None
 
 
-def _look_at(pid: int) -> tuple[bool | None, str]:
-    """(alive, start time) of a pid: (False, "") if it is gone or a zombie, (None, "") if the system hides it."""
+def _look_at(pid: int) -> tuple[bool | None, str, str]:
+    """(alive, start time, image) of a pid: (False, "", "") if it is gone or a zombie, (None, "", "") if hidden.
+
+    The image is where its stack begins: the system draws that anew for each `exec`, which keeps pid and start time. It
+    is "" where it is not told, as of another user's process.
+    """
     if sys.platform == "win32":
-        return _windows_look_at(pid)
+        return (*_windows_look_at(pid), "")
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # The command is in brackets and may itself contain brackets and spaces.
             fields = file.read().rpartition(b")")[2].split()
         if fields[0] in b"ZX" and int(fields[17]) <= 1:
-            return False, ""
-        return True, fields[19].decode()
+            return False, "", ""
+        return True, fields[19].decode(), fields[25].decode() if fields[25] != b"0" else ""
     except ours(OSError, IndexError, ValueError) as err:
         if not isinstance(err, (FileNotFoundError, ProcessLookupError)):  # no free descriptor, no permission
-            return None, ""
+            return None, "", ""
     # gone, hidden by a mount option, or no /proc
     start_time = _mac_start_time(pid) if sys.platform == "darwin" else ""
     if start_time:
-        return True, start_time
+        return True, start_time, ""
     with tolerating(OSError), tolerating(ProcessLookupError) as gone:
         os.kill(pid, 0)
-    return False if gone else None, ""
+    return False if gone else None, "", ""
 
 
 def _text(identity: Mapping[str, object], name: str) -> str:
