@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,60 @@ def test_compare_stands_in_the_line_of_what_runs_are_grouped_by(
     pane = page.tab.locator("section[aria-label=Runs]").bounding_box()
     assert places[1]["x"] + places[1]["width"] <= pane["x"] + pane["width"]
     assert page.tab.locator("#group-by b").evaluate("one => one.scrollWidth <= one.clientWidth"), "its word is whole"
+
+
+@pytest.fixture(scope="module")
+def sixty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of sixty configurations, and one setting whose values are long words."""
+    folder = tmp_path_factory.mktemp("sixty") / "runs"
+    settings = itertools.product((0.99, 0.995, 0.999), (3e-4, 1e-3, 3e-3), (0.0, 0.01), (1, 2), ("one", "two"))
+    for gamma, lr, ent, layers, task in [*settings][:60]:
+        optim = {"lr": lr, "schedule": f"a_schedule_with_a_long_name_that_ends_in_{task}"}
+        config = {"gamma": gamma, "ent_coef": ent, "layers": layers, "optim": optim}
+        with rollbook.init("hopper", "ppo", config=config, dir=folder, sinks=[], keeper="inline", rules=()) as run:
+            for step in range(4):
+                run.log({"train/return": step * layers + gamma, "update/loss": lr / (1 + step)}, env_step=step)
+    return folder
+
+
+SAME = """places => places.flatMap(([within, names]) => [...document.querySelectorAll(within)].flatMap(place => {
+    const shown = new Map();
+    return [...place.querySelectorAll(names)].filter(one => one.getClientRects().length > 0).flatMap(one => {
+        const name = one.getAttribute('aria-label') ?? one.title ?? '';
+        const said = one.closest('[title]')?.title || one.querySelector('title')?.textContent;
+        const full = name || said || one.textContent;
+        const wide = one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflow !== 'visible';
+        const text = one.tagName === 'text' ? one.firstChild.textContent : one.innerText;
+        const same = shown.has(text) && shown.get(text) !== full ? [`${text}: ${shown.get(text)} | ${full}`] : [];
+        shown.set(text, full);
+        return wide ? [...same, `cut: ${text}`] : same;
+    });
+}))"""
+SHOWN = {
+    "#/runs": [(".grid.runs", ".runname > span"), ("#charts .chart", ".read em")],
+    "#/compare": [
+        (".ranking", "b"),
+        (".rowsplot", ".named"),
+        (".pairs thead", ".named"),
+        (".pairs tbody", ".named"),
+        (".sides thead", ".named"),
+        (".chart", ".read em"),
+    ],
+    "#/sweep": [
+        (".tried tbody", ".named"),
+        (".parallel g", "text"),
+        (".matters", ".rowname"),
+        (".axisnames", "button"),
+    ],
+}
+
+
+@pytest.mark.parametrize("width", [1400, 900, 390])
+def test_in_a_sweep_of_sixty_two_names_never_look_alike(tab_of: Any, serve: Any, sixty: Path, width: int) -> None:
+    address = serve(sixty)
+    for place, where in SHOWN.items():
+        page = tab_of(width, 900).open(address, place).settled()
+        assert page.tab.evaluate(SAME, where) == [], place
+        counted = "where => where.map(([within, names]) => document.querySelectorAll(`${within} ${names}`).length)"
+        assert min(page.tab.evaluate(counted, where)) >= 4, place
+        assert page.errors == []

@@ -58,17 +58,25 @@ export interface Labels {
   values: boolean;
 }
 
+/** Whether there was no room for what tells names apart. */
+const isCut = (names: readonly string[]): boolean => names.some((name) => name.includes("…"));
+
 /** Names beside the ends of lines where the curves keep seven tenths of their card, else in a row below the title. */
 export function labelsOf(names: readonly string[], width: number, big: boolean): Labels {
   const free = 0.3 * width - 54 - LEAD; // the axis, and the sides of the card
-  const longest = Math.max(...shortNames(names, big ? 30 : 16).map((name) => name.length));
+  const beside = shortNames(names, big ? 30 : 16);
+  const longest = isCut(beside) ? Infinity : Math.max(...beside.map((name) => name.length));
   for (const values of [true, false]) {
     const letters = Math.floor((free - (values ? VALUE : 0)) / LETTER);
     if (longest <= letters) return { most: longest, room: LEAD + longest * LETTER + (values ? VALUE : 0), values };
   }
   const values = width > 420;
-  const letters = Math.floor(((ROWS * width) / Math.max(1, names.length) - (values ? VALUE : 0) - 17) / LETTER);
-  return { most: Math.max(6, Math.min(LEGEND, letters)), room: 0, values };
+  const lettersIn = (rows: number): number => {
+    const letters = Math.floor(((rows * width) / Math.max(1, names.length) - (values ? VALUE : 0) - 17) / LETTER);
+    return Math.max(6, Math.min(LEGEND, letters));
+  };
+  const rows = [ROWS, ROWS + 1].find((some) => !isCut(shortNames(names, lettersIn(some)))) ?? ROWS + 1;
+  return { most: lettersIn(rows), room: 0, values };
 }
 const NO_MARKS: readonly Mark[] = [];
 const OTHERS = 100; // ms
@@ -169,7 +177,11 @@ export function Chart(props: ChartProps) {
   const told = (
     <div class={`read${labels.values || curves.length < 2 ? "" : " short"}`} ref={reads} aria-hidden="true">
       {curves.slice(0, READS).map((line, i) => (
-        <span key={line.id} class={`s${line.color}${sides && sides[1][i] !== keys[0] ? " twin" : ""}`}>
+        <span
+          key={line.id}
+          title={line.name}
+          class={`s${line.color}${sides && sides[1][i] !== keys[0] ? " twin" : ""}`}
+        >
           <i />
           <em>{names[i]}</em>
           <b />

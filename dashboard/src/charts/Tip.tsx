@@ -11,7 +11,7 @@ import { place } from "./place.ts";
 import type { Plot } from "./plot.ts";
 
 const ROWS = 12;
-const NAME = 24; // letters of a name
+const NAME = 60; // letters of a name, on two lines
 
 export function Tip({
   hub,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import cases from "./names.cases.json";
 import { fullName, shortNames, withIds } from "./names.ts";
 
 describe("runs", () => {
@@ -67,7 +68,7 @@ describe("names beside each other", () => {
     ]);
     expect(new Set(shortNames(seeds, 16, true)).size).toBe(seeds.length);
     const three = ["live-a, seed 1", "xl lr 3e-4 warmup 0 depth 6", "xl lr 0.003 warmup 0 depth 6"];
-    expect(shortNames(three)).toEqual(["live", "xl lr 3e-4", "xl lr 0.003"]);
+    expect(shortNames(three)).toEqual(["live-a, seed 1", "xl lr 3e-4", "xl lr 0.003"]);
   });
   it("keep only the settings that tell them apart where there is no room for all", () => {
     const sweep = [1, 2, 3].map((i) => `ppo lr=${i}e-4 width=${64 * i}`);
@@ -76,7 +77,9 @@ describe("names beside each other", () => {
   });
   it("are their numbers alone where there is room for no more, and they differ in nothing else", () => {
     const sweep = ["lr0.01-g0.99 seed 1", "lr0.01-g0.99 seed 0", "lr0.003-g0.9 seed 1"];
-    expect(shortNames(sweep, 12)).toEqual(["0.01 1", "0.01 0", "0.003 1"]);
+    expect(shortNames(sweep, 12)).toEqual(["lr0.01 s 1", "lr0.01 s 0", "lr0.003 s 1"]);
+    expect(shortNames(sweep, 9)).toEqual(["lr0.01 1", "lr0.01 0", "lr0.003 1"]);
+    expect(shortNames(sweep, 7)).toEqual(["0.01 1", "0.01 0", "0.003 1"]);
     expect(shortNames(["lr 3e-4 passes 10", "lr 3e-4 passes 3", "lr 0.03 passes 3"], 8)).toEqual([
       "3e-4 10",
       "3e-4 3",
@@ -92,6 +95,39 @@ describe("names beside each other", () => {
     expect(shortNames(both.slice(0, 2))).toEqual(["return", "length"]);
     expect(shortNames(["ppo · loss", "dqn · loss"])).toEqual(["ppo", "dqn"]);
     expect(new Set(shortNames(both, 6)).size).toBe(4);
+  });
+  it("are shortened as Python does", () => {
+    for (const { names, most, short } of cases) expect(shortNames(names, most, true)).toEqual(short);
+  });
+  it("are never alike where they differ, whatever their shape and the room for them", () => {
+    // Shapes of names and widths from a fixed row of numbers that looks like chance.
+    let state = 7;
+    const below = (n: number): number => (state = (state * 48_271) % 2_147_483_647) % n;
+    const of = (some: readonly string[]): string => some[below(some.length)] as string;
+    const values = ["0.99", "0.995", "0.999", "3e-4", "0.001", "1000", "10000", "1e-8", "relu", "tanh", "true", "none"];
+    const labels = ["lr", "gamma", "ent_coef", "net.width", "layers", "total_timesteps", "activation", "a", "l"];
+    const shapes: (() => string)[] = [
+      () => Array.from({ length: 1 + below(5) }, () => `${of(labels)} ${of(values)}`).join(" "),
+      () => `ppo ${Array.from({ length: 4 }, (_, i) => `${labels[i]}=${of(values)}`).join(",")}, seed ${below(9)}`,
+      () => `CartPole-v1__${of(["ppo", "a2c", "sac_discrete"])}__${below(4)}__${1_700_000_000 + below(99)}`,
+      () => `${of(["long", "longer"])}_${"x".repeat(below(40))}${of(values)}`,
+      () => "ab…#-_ ,".repeat(4).slice(below(9), 9 + below(20)),
+      () => `${below(1e9).toString(16)} ${of(labels)}`,
+    ];
+    for (let round = 0; round < 120; round++) {
+      const some = [shapes[below(6)], shapes[below(6)]] as (() => string)[];
+      const names = Array.from({ length: 2 + below(60) }, () => (some[below(2)] as () => string)());
+      for (const most of [3, 6, 9, 12, 16, 24, 26, 30, 60])
+        for (const whole of [true, false]) {
+          const told = new Map<string, string>();
+          shortNames(names, most, whole).forEach((short, i) => {
+            expect(told.get(short) ?? names[i]).toBe(names[i]);
+            told.set(short, names[i] as string);
+            expect(short.length).toBeGreaterThan(0);
+            expect(short.length).toBeLessThanOrEqual(Math.max(most, 4));
+          });
+        }
+    }
   });
   it("stay equal where they are equal", () => {
     expect(shortNames(["ppo", "ppo"])).toEqual(["ppo", "ppo"]);

@@ -11,31 +11,72 @@ export function withIds(names: readonly string[], ids: readonly string[]): strin
   return names.map((name, i) => ((often.get(name) ?? 0) > 1 ? `${name} ${ids[i]}` : name));
 }
 
-interface Word {
-  text: string;
-  /** What stands between it and the word before. */
+/** A word of a name, or a setting with its value: `lr=3e-4`. */
+interface Part {
+  /** Of a setting; "" of a word. */
+  label: string;
+  /** What stands between a label and its value. */
+  between: string;
+  value: string;
+  /** What stands before it. */
   gap: string;
-  /** Its place in the name; with the number that belongs to it, those of both. */
+  /** Its first and its last word in the name. */
   from: number;
   to: number;
+  /** What it is in all names: its label, or its place among the words. */
+  key: string;
 }
 
-/** `CartPole-v1__ppo lr=3e-4` in words; the minus of a number is none that separates. */
-function wordsOf(name: string): Word[] {
-  const found: Word[] = [];
+/** `CartPole-v1__ppo lr=3e-4` in words, each with what stands before it; the minus of a number is none that separates. */
+function wordsOf(name: string): [text: string, gap: string][] {
+  const found: [string, string][] = [];
   let gap = "";
   for (const part of name.split(/([\s,_/|;:=]+|(?<!\d[eE])(?<=[^\s,_/|;:=])-(?=\w))/)) {
     if (part === "") continue;
     if (/^[\s,_/|;:=]+$|^-$/.test(part)) gap += part;
     else {
-      found.push({ text: part, gap, from: found.length, to: found.length });
+      found.push([part, gap]);
       gap = "";
     }
   }
   return found;
 }
 
-/** The longest row of words that both have, in their order. */
+const isNumber = (word: string): boolean => /^[-+.]?\d/.test(word);
+/** A time of the clock, or a hash: it tells runs apart, and says nothing. */
+const isStamp = (word: string): boolean => /^\d{8,}$|^(?=.*\d)[0-9a-f]{7,}$/.test(word);
+const JOINS = /^[\s=:]+$/;
+
+/** A number belongs to the word before it, "clip_range 0.1". */
+function partsOf(name: string): Part[] {
+  const words = wordsOf(name);
+  const out: Part[] = [];
+  let places = 0;
+  words.forEach(([value, gap], i) => {
+    const before = words[i - 1]?.[0] ?? "0";
+    const labelled = isNumber(value) && !isStamp(value) && !isNumber(before) && JOINS.test(gap);
+    if (!labelled) {
+      out.push({ label: "", between: "", value, gap, from: i, to: i, key: `${places++}` });
+      return;
+    }
+    let from = i - 1;
+    while (from > 0 && words[from]?.[1] === "_") from--;
+    const [, ahead = ""] = words[from] ?? [];
+    if (!/\s/.test(ahead) && !(from === 0 && /\s/.test(gap))) from = i - 1;
+    while ((out.at(-1)?.from ?? -1) >= from) {
+      out.pop();
+      places--;
+    }
+    const label = words
+      .slice(from, i)
+      .map(([text, own], at) => (at === 0 ? text : own + text))
+      .join("");
+    out.push({ label, between: gap, value, gap: words[from]?.[1] ?? "", from, to: i, key: ` ${label}` });
+  });
+  return out;
+}
+
+/** The longest row of texts that both have, in their order. */
 function common(a: readonly string[], b: readonly string[]): string[] {
   const long = a.map(() => new Uint16Array(b.length + 1)).concat(new Uint16Array(b.length + 1));
   const at = (i: number, k: number): number => long[i]?.[k] ?? 0;
@@ -50,135 +91,182 @@ function common(a: readonly string[], b: readonly string[]): string[] {
   return out;
 }
 
-const isNumber = (word: string): boolean => /^[-+.]?\d/.test(word);
-/** A time of the clock, or a hash: it tells runs apart, and says nothing. */
-const isStamp = (word: string): boolean => /^\d{8,}$|^(?=.*\d)[0-9a-f]{7,}$/.test(word);
+const textOf = ({ label, value }: Part): string => (label === "" ? value : `${label} ${value}`);
 
-/** Which words of a name stay: those that not all have; a number together with the word before it, "clip 0.1". */
-function told(own: readonly Word[], shared: readonly string[]): Word[] {
+/** The parts of a name that not all have. */
+function told(own: readonly Part[], shared: readonly string[]): Part[] {
   let next = shared.length - 1;
-  const kept = own.map(() => true);
-  for (let i = own.length - 1; i >= 0 && next >= 0; i--)
-    if (own[i]?.text === shared[next]) {
-      kept[i] = false;
-      next--;
-    }
-  const out: Word[] = [];
-  own.forEach((word, i) => {
-    if (!kept[i]) return;
-    const label = own[i - 1];
-    const alone = label === undefined || isNumber(label.text) || !isNumber(word.text) || isStamp(word.text);
-    if (alone || !/^[\s=:]+$/.test(word.gap)) {
-      out.push(word);
-      return;
-    }
-    if (out.at(-1) === label) out.pop();
-    out.push({ ...label, text: label.text + word.gap + word.text, to: i });
-  });
-  return out;
+  return own
+    .toReversed()
+    .filter((part) => next < 0 || textOf(part) !== shared[next] || next-- < 0)
+    .toReversed();
 }
 
-const alike = (texts: readonly string[]): number => texts.length - new Set(texts).size;
+const apart = (texts: readonly string[]): boolean => new Set(texts).size === texts.length && !texts.includes("");
 
-function written(words: readonly Word[]): string {
-  return words
-    .map((word, i) => {
-      const before = words[i - 1];
-      if (before === undefined) return word.text;
-      return (before.to === word.from - 1 ? word.gap.replace(/_+/g, "_") : " ") + word.text;
+/** How a part is written: its label, and its value. */
+type Spell = (part: Part) => string;
+const inFull: Spell = ({ label, between, value }) => label + between + value;
+
+const written = (parts: readonly Part[], spell: Spell): string =>
+  parts
+    .map((part, i) => {
+      const before = parts[i - 1];
+      if (before === undefined) return spell(part);
+      return (before.to === part.from - 1 ? part.gap.replace(/_+/g, "_") : " ") + spell(part);
     })
     .join("");
-}
-
-/** Of a word, where there is no room for all. */
-const LETTERS = [8, 5, 4, 3, 2, 1];
-/** Letters that names may have too many rather than to be alike: digits are narrow. */
-const OVER = 3;
-
-/** Within `most` letters: its beginning and its end; where that makes two alike, what is different of them. */
-function cut(names: readonly string[], most: number): string[] {
-  const half = (name: string, tail: number): string =>
-    name.length <= most ? name : `${name.slice(0, Math.max(0, most - 1 - tail))}…${name.slice(name.length - tail)}`;
-  const sound = alike(names);
-  const tries = [0.5, 0.35, 0.7, 1].map((share) => Math.max(1, Math.ceil((most - 1) * share)));
-  const cuts = tries.map((tail) => names.map((name) => half(name, tail)));
-  const best = cuts.find((some) => alike(some) === sound);
-  const told = best ?? inShort(names, most, LETTERS) ?? inShort(names, most + OVER, [1]);
-  if (told) return told;
-  return names.map((name) => {
-    if (name.length <= most) return name;
-    const others = names.filter((other) => other !== name);
-    const from = Math.max(0, ...others.map((other) => firstApart(name, other)).filter((i) => i < name.length - most));
-    return from === 0 ? half(name, tries[0] ?? 1) : `…${name.slice(from, from + most - 1)}`;
-  });
-}
-
-/** A number in the fewest letters: 1e-3 of 0.001, 10k of 10000. */
-function compact(number: string): string {
-  const v = Number(number);
-  if (!Number.isFinite(v)) return number;
-  const all = [number, v.toExponential().replace("e+", "e")];
-  for (const [unit, factor] of [
-    ["k", 1e3],
-    ["M", 1e6],
-  ] as const)
-    if (v % factor === 0) all.push(v / factor + unit);
-  return all.reduce((a, b) => (b.length < a.length && !/^0\D/.test(b) ? b : a));
-}
 
 /** Of each word so many letters, and as many more as tell it from the others. */
 function abbreviated(words: readonly string[], letters: number): Map<string, string> {
   const short = (word: string): string => {
-    let most = letters;
+    let most = word.length < 3 ? word.length : letters;
     while (most < word.length && words.some((other) => other !== word && other.startsWith(word.slice(0, most)))) most++;
-    return word.slice(0, most);
+    return word.slice(0, most).replace(/[_.]+$/, "");
   };
-  return new Map(words.map((word) => [word, isNumber(word) ? word : short(word)]));
+  return new Map(words.map((word) => [word, short(word)]));
 }
 
-/** Long names by their values alone, each word by its first letters: "6 cos 1e-4 100"; null where that is no help. */
-function inShort(names: readonly string[], most: number, tries: readonly number[]): string[] | null {
-  const words = names.map((name) => (name.length <= most ? null : wordsOf(name).map(({ text }) => text)));
-  const long = words.filter((own) => own !== null).map((own) => new Set(own));
-  const labels = new Set([...(long[0] ?? [])].filter((word) => !isNumber(word) && long.every((own) => own.has(word))));
-  const values = [...new Set(long.flatMap((own) => [...own]))].filter((word) => !labels.has(word));
-  for (const letters of tries)
-    for (const numbers of [String, compact]) {
-      const told = abbreviated(values, letters);
-      const write = (word: string): string => (isNumber(word) ? numbers(word) : (told.get(word) ?? word));
-      const short = names.map(
-        (name, i) =>
-          words[i]
-            ?.filter((word) => !labels.has(word))
-            .map(write)
-            .join(" ") ?? name,
-      );
-      if (short.every((name) => name.length <= most && name !== "") && alike(short) === alike(names)) return short;
-    }
-  return null;
+/** Letters of a setting's name, and of a word, where there is no room for all. */
+const OF_LABELS = [5, 3, 1];
+const OF_WORDS = [8, 5, 4, 3, 2, 1];
+
+/** Ways to write names, the longest first. */
+function* ways(names: readonly (readonly Part[])[], most: number): Generator<string[]> {
+  const labels = [...new Set(names.flatMap((own) => own.map(({ label }) => label)))].filter((label) => label !== "");
+  const all = (spell: Spell): string[] => names.map((own) => written(own, spell));
+  const full = all(inFull);
+  yield full;
+  const shortened = (letters: number, without?: Set<string>): Spell => {
+    const short = abbreviated(labels, letters);
+    return ({ label, between, value }) =>
+      label === "" || without?.has(label) ? value : (short.get(label) as string) + between + value;
+  };
+  for (const letters of OF_LABELS) yield all(shortened(letters));
+  // A setting that all have can do without its name: values stand in one order.
+  const owners = names.map((own) => own.map(({ label }) => label).filter((label) => label !== ""));
+  const bare = new Set(labels.filter((label) => owners.every((own) => own.length < 2 || own.includes(label))));
+  for (const letters of OF_LABELS) yield withoutCommas(all(shortened(letters, bare)));
+  const bones = new Set(full.map((name) => name.replace(NUMBERS, "#")));
+  if (bones.size === 1) yield withoutCommas(full.map((name) => name.replace(GLUED, "").trim()));
+  const isLong = full.map((name) => name.length > most);
+  const words = new Set(names.flatMap((own, i) => (isLong[i] ? own.map(({ value }) => value) : [])));
+  const spell = shortened(1, bare);
+  for (const letters of OF_WORDS) {
+    const short = abbreviated(
+      [...words].filter((word) => !isNumber(word)),
+      letters,
+    );
+    const write = (own: readonly Part[]): string =>
+      written(own, (part) => spell({ ...part, value: short.get(part.value) ?? part.value }));
+    yield withoutCommas(names.map((own, i) => (isLong[i] ? write(own) : (full[i] as string))));
+  }
 }
 
-function firstApart(a: string, b: string): number {
-  let i = 0;
-  while (i < a.length && a[i] === b[i]) i++;
-  return i;
+const withoutCommas = (names: readonly string[]): string[] => names.map((name) => name.replace(/,\s+/g, " "));
+
+/** Of names that differ in their numbers alone "0.01-0.99 1" of "lr0.01-g0.99 seed 1"; not the e of 3e-4. */
+const GLUED = /(?<![\d.])[A-Za-z_]+[ =:]?(?=[-+.]?\d)/g;
+
+/** Without the settings and words, from the last on, that are not needed to tell names apart, until all fit. */
+function fewest(names: readonly Part[][], fits: (texts: readonly string[]) => boolean): Part[][] {
+  const write = (some: readonly Part[][]): string[] => some.map((own) => written(own, inFull));
+  const often = new Map<string, number>();
+  for (const own of names) for (const text of new Set(own.map(textOf))) often.set(text, (often.get(text) ?? 0) + 1);
+  /** A word that most of them have goes from these alone, any other from its place. */
+  const keyOf = (part: Part): string =>
+    part.label === "" && !/\d/.test(part.value) && 2 * (often.get(part.value) ?? 0) > names.length
+      ? ` ${part.value}`
+      : part.key;
+  const keys = [...new Set(names.flatMap((own) => own.map(keyOf)))];
+  let best = [...names];
+  for (const key of keys.toReversed()) {
+    if (fits(write(best))) break;
+    const fewer = best.map((own) => own.filter((part) => keyOf(part) !== key));
+    if (apart(write(fewer))) best = fewer;
+  }
+  return best;
+}
+
+/** What tells names apart that stand beside each other, within `most` letters each; no two alike. */
+function shortened(names: readonly string[], most: number): readonly string[] {
+  if (names.length === 1) return names.map((name) => half(name, most, 0.5));
+  const fits = (texts: readonly string[]): boolean => texts.every((text) => text.length <= most);
+  const parts = names.map(partsOf);
+  const texts = parts.map((own) => own.map(textOf));
+  const shared = texts.reduce(common);
+  const write = (some: readonly Part[][]): string[] => some.map((own) => written(own, inFull));
+  let left = parts.map((own) => told(own, shared));
+  left = left.map((own, i) => (own.length > 0 ? own : (parts[i] as Part[])));
+  if (!apart(write(left))) left = parts;
+  const plain = left.map((own) => own.filter(({ value }) => !isStamp(value)));
+  if (apart(write(plain))) left = plain;
+  left = fewest(left, fits);
+  const tooLong = (texts: readonly string[]): number => texts.filter((text) => text.length > most).length;
+  let best = names;
+  for (const way of ways(left, most)) {
+    if (!apart(way)) continue;
+    if (fits(way)) return way;
+    if (best === names || tooLong(way) < tooLong(best)) best = way;
+  }
+  for (const tail of [0.5, 0.35, 0.7, 1]) {
+    const cut = best.map((name) => half(name, most, tail));
+    if (apart(cut) && !best.some((name, i) => breaksNumber(name, cut[i] as string))) return cut;
+  }
+  const some = best.map((name, i) => (name.length > most ? numbered(name, i + 1, most) : name));
+  return apart(some) ? some : best.map((name, i) => numbered(name, i + 1, most));
+}
+
+/** Its beginning and its end. */
+function half(name: string, most: number, share: number): string {
+  if (name.length <= most) return name;
+  const tail = Math.max(1, Math.ceil((most - 1) * share));
+  return `${name.slice(0, Math.max(0, most - 1 - tail))}…${name.slice(name.length - tail)}`;
+}
+
+const NUMBERS = /\d*\.?\d+(e[-+]?\d+)?/g;
+const inNumber = (name: string, at: number): boolean =>
+  [...name.matchAll(NUMBERS)].some(({ index, 0: number }) => index < at && at < index + number.length);
+
+/** Whether a cut goes through a number, of which half says something else. */
+function breaksNumber(name: string, cut: string): boolean {
+  const head = cut.indexOf("…");
+  return cut !== name && (inNumber(name, head) || inNumber(name, name.length - (cut.length - head - 1)));
+}
+
+/** Its beginning and a number of its own, where no room is left for what tells it apart. */
+function numbered(name: string, n: number, most: number): string {
+  let at = Math.max(0, most - 2 - `${n}`.length);
+  while (at > 0 && inNumber(name, at)) at--;
+  const head = name.slice(0, at).replace(/[^\p{L}\p{N}]+$/u, "");
+  return head.length < 2 ? `#${n}` : `${head}…#${n}`;
 }
 
 /**
- * What tells names apart that stand beside each other, within `most` letters each.
+ * What tells names apart that stand beside each other, within `most` letters each: without what all share, then
+ * without what is not needed, then by the first letters of their settings, by the values alone, by beginning and end.
+ * Where all that makes two alike, each has a number, "lr 0.0…#3", and whoever shows it says the whole at a touch.
  *
- * The one rule for legends, labels, tables and sentences of the page. Two names that differ are not written alike, if
- * few more letters prevent it; a name of which nothing would be left stands whole. `whole`: names that have the room
- * are not shortened at all.
+ * The one rule for names on the page; `rollbook/system/short_names.py` is the same for Python, and names.cases.json
+ * holds both to it. Two names that differ are never written alike. `whole`: names that have the room are not
+ * shortened at all.
  */
 export function shortNames(names: readonly string[], most = 16, whole = false): readonly string[] {
   const asked = `${most} ${whole} ${names.length} ${names.join("\n")}`;
   const known = made.get(asked);
   if (known) return known;
-  const short = inParts(names, most, whole) ?? shortened(names, most, whole);
+  const short = inParts(names, most, whole) ?? shortNamesOf(names, most, whole);
   if (made.size >= KEPT) made.clear();
   made.set(asked, short);
   return short;
+}
+
+function shortNamesOf(names: readonly string[], most: number, whole: boolean): readonly string[] {
+  const distinct = [...new Set(names)];
+  if (distinct.length === 0 || (whole && distinct.every((name) => name.length <= most))) return names;
+  const short = shortened(distinct, Math.max(3, most));
+  const of = new Map(distinct.map((name, i) => [name, short[i] as string]));
+  return names.map((name) => of.get(name) as string);
 }
 
 /** What stands between a run and one of several keys of it in a name: each side is shortened by itself. */
@@ -205,63 +293,3 @@ function inParts(names: readonly string[], most: number, whole: boolean): readon
 /** Charts of one page ask for the same names, and a live table again and again. */
 const made = new Map<string, readonly string[]>();
 const KEPT = 100;
-
-function shortened(names: readonly string[], most: number, whole: boolean): string[] {
-  if (whole && names.every((name) => name.length <= most)) return [...names];
-  const words = names.map(wordsOf);
-  const texts = words.map((own) => own.map(({ text }) => text));
-  const others = [...new Set(names)].length > 1;
-  const shared = others ? texts.reduce((a, b) => common(a, b)) : [];
-  let left = words.map((own) => told(own, shared));
-  const write = (some: Word[][]): string[] =>
-    some.map((own, i) => (own.length === 0 ? (names[i] as string) : written(own)));
-  const sound = alike(names);
-  if (others) {
-    const plain = left.map((own) => own.filter(({ text }) => !isStamp(text)));
-    if (plain.every((own) => own.length > 0) && alike(write(plain)) === sound) left = plain;
-    left = fewest(left, most, (some) => alike(write(some)) === sound, write);
-  }
-  const all = write(left);
-  const apart = alike(all) === sound ? all : names;
-  const bare = numbersOf(apart);
-  const isNeeded = apart.some((name) => name.length > most) && alike(bare) === sound;
-  const given = isNeeded && bare.every((name) => name.length <= most) ? bare : [...apart];
-  return longApart(given, most) ?? cut(given, Math.max(3, most));
-}
-
-/** Beside names that fit, the long ones by what differs among themselves; null where that makes two alike. */
-function longApart(names: readonly string[], most: number): string[] | null {
-  const long = [...new Set(names.filter((name) => name.length > most))];
-  if (long.length < 2 || names.every((name) => name.length > most)) return null;
-  const told = new Map(shortened(long, most, false).map((short, i) => [long[i] as string, short]));
-  const all = names.map((name) => told.get(name) ?? name);
-  return alike(all) === alike(names) ? all : null;
-}
-
-const LABEL = /(?<![\d.])[A-Za-z_]+[ =:]?(?=[-+.]?\d)/g; // not the e of 3e-4
-
-/** Of names that differ in their numbers alone the numbers: "0.01-0.99 1" of "lr0.01-g0.99 seed 1". */
-function numbersOf(names: readonly string[]): string[] {
-  const bones = new Set(names.map((name) => name.replace(/\d+(\.\d+)?(e[-+]?\d+)?/g, "#")));
-  return bones.size > 1 ? [...names] : names.map((name) => name.replace(LABEL, "").trim());
-}
-
-/** Where there is no room for all words: without those, from the last on, that are not needed to tell names apart. */
-function fewest(
-  left: Word[][],
-  most: number,
-  tells: (some: Word[][]) => boolean,
-  write: (some: Word[][]) => string[],
-): Word[][] {
-  const fits = (some: Word[][]): boolean => write(some).every((text) => text.length <= most);
-  const many = Math.max(0, ...left.map((own) => own.length));
-  const even = left.every((own) => own.length === many);
-  let best = left;
-  for (let k = 1; k <= many && !fits(best); k++) {
-    // Of names with equally many words any place can go, of others the last words.
-    const fewer = best.map((own) => (even ? own.filter((_, i) => i !== many - k) : own.slice(0, -1)));
-    if (fewer.every((own) => own.length > 0) && tells(fewer)) best = fewer;
-    else if (!even) break;
-  }
-  return best;
-}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from rollbook.cli.output import cell, clean, print_sentence, remark
+from rollbook.cli.output import cell, clean, cut_apart, print_sentence, remark
 
 _WIDEST = 40
 _LEAST_OF_WIDE = 24
@@ -74,7 +74,7 @@ def print_fitted(
         more = min(max(0, room), longest_of - widths[name]) if wide not in cells else 0
         widths[name] += more
         room -= more
-    fitting = {name: _cut_apart(cells[name], widths[name]) for name in shown}
+    fitting = {name: cut_apart(cells[name], widths[name]) for name in shown}
     right = {name: all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in shown}
 
     def line(parts: Mapping[str, str]) -> str:
@@ -88,19 +88,6 @@ def print_fitted(
     hidden = [name for name in names if name not in shown]
     if hidden:
         remark(f"not shown: {clean(', '.join(hidden))} ({hint})")
-
-
-def _cut_apart(texts: Sequence[str], width: int) -> list[str]:
-    """The texts in at most this many characters, cut at their end, or further in front if that keeps more apart."""
-    if max(map(len, texts)) <= width:
-        return list(texts)
-    found: list[str] = []
-    for head in (width - 1, width * 2 // 3, width // 2, width // 3, 0):
-        tail = max(0, width - 1 - head)
-        cut = [text if len(text) <= width else f"{text[:head]}…{text[len(text) - tail :]}" for text in texts]
-        if len(set(cut)) > len(set(found)):
-            found = cut
-    return found
 
 
 def _cut(text: str, width: int) -> str:

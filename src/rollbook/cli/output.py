@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
+from rollbook.system.short_names import short_names
 from rollbook.system.texts import csv_cell, json_text
 from rollbook.system.texts import printable as clean
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ago",
     "clean",
+    "cut_apart",
     "in_microseconds",
     "json_option",
     "number",
@@ -135,7 +137,7 @@ def print_rows(
         remark("nothing to list")
         return
     cells = [[cell(name, row.get(name)) for name in names] for row in rows]
-    cells = [[text if len(text) <= 60 else text[:57] + "..." for text in line] for line in cells]
+    cells = [list(line) for line in zip(*(cut_apart(column, 60) for column in zip(*cells, strict=True)), strict=True)]
     widths = [max(len(name), *(len(line[i]) for line in cells)) for i, name in enumerate(names)]
     right = [all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in names]
 
@@ -146,6 +148,20 @@ def print_rows(
     click.echo(click.style(line([clean(name) for name in names]), bold=True))
     for parts in cells:
         click.echo(line(parts))
+
+
+def cut_apart(texts: Sequence[str], width: int) -> list[str]:
+    """The texts in at most this many characters, cut at their end, or further in front if that keeps them apart; else
+    by what they do not share.
+    """
+    if max(map(len, texts)) <= width:
+        return list(texts)
+    for head in (width - 1, width * 2 // 3, width // 2, width // 3, 0):
+        tail = max(0, width - 1 - head)
+        cut = [text if len(text) <= width else f"{text[:head]}…{text[len(text) - tail :]}" for text in texts]
+        if len(set(cut)) == len(set(texts)):
+            return cut
+    return short_names(texts, width)
 
 
 def _csv_cell(value: object) -> object:

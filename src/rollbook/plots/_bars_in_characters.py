@@ -8,7 +8,7 @@ import numpy as np
 
 from rollbook.plots._characters import lines_of
 from rollbook.plots._paint import measure
-from rollbook.plots._shapes import Bars, short
+from rollbook.plots._shapes import Bars, short, shorts
 
 _SIGNS = {False: ("-", "|", ".", ":"), True: ("─", "┃", "·", "┊")}
 """With colours or without: an interval, an estimate, a score, no difference."""
@@ -51,7 +51,7 @@ def _panel(panel: Bars, margin: int, width: int, colour: bool) -> list[str]:
 
     title = short(panel.title if panel.title == panel.axis or not panel.axis else f"{panel.title}: {panel.axis}", width)
     rows = [title]
-    for index, label in enumerate(panel.labels):
+    for index, label in enumerate(shorts(panel.labels, margin)):
         cells = [" "] * room
         if panel.zero is not None:
             cells[at(panel.zero)] = zero
@@ -63,7 +63,7 @@ def _panel(panel: Bars, margin: int, width: int, colour: bool) -> list[str]:
                 cells[at(score)] = dot
         if np.isfinite(panel.values[index]):
             cells[at(panel.values[index])] = mark
-        rows.append(f"{short(label, margin).rjust(margin)}  {''.join(cells)}".rstrip())
+        rows.append(f"{label.rjust(margin)}  {''.join(cells)}".rstrip())
     largest = max(abs(low), abs(high))
     left, right = measure(low, largest), measure(high, largest)
     return [*rows, " " * (margin + 2) + left + right.rjust(max(1, room - len(left)))]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.plots._shapes import Mark, short, thinned
+from rollbook.plots._shapes import Mark, short, shorts, thinned
 from rollbook.plots._style import Dashes, Style
 from rollbook.values.array_types import NDArray
 
@@ -212,9 +212,8 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
     # The words of the legend, and in how many columns they fit.
     shown, more = entries[:_MOST_IN_LEGEND], len(entries) - _MOST_IN_LEGEND
     fitting = int(figure.get_figwidth() * 14.5) - 7
-    words = [
-        "\n".join(textwrap.wrap(short(text, 300), fitting)) if len(shown) <= 8 else short(text, 44) for _, text in shown
-    ]
+    words = shorts([text for _, text in shown], 300 if len(shown) <= 8 else 44)
+    words = ["\n".join(textwrap.wrap(text, fitting)) for text in words] if len(shown) <= 8 else words
     if more > 0:
         words[-1] = f"… and {more + 1} more"
     columns = 1

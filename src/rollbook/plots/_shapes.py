@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from rollbook.system.brief import brief
+from rollbook.system.short_names import short_names
 from rollbook.system.texts import printable
 from rollbook.values.array_types import Floats, NDArray
 
@@ -198,6 +200,11 @@ def short(text: object, longest: int = 60) -> str:
     """A name on one line, shortened, without control characters."""
     words = printable(text)
     return words if len(words) <= longest else words[: longest - 1] + "…"
+
+
+def shorts(texts: Iterable[object], longest: int) -> list[str]:
+    """Names that stand beside each other, each on one line: two that differ stay different."""
+    return short_names([printable(text) for text in texts], longest)
 
 
 def thinned(x: NDArray, y: NDArray, pixels: int = 900) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rollbook.plots._paint import Paint, below, measure
-from rollbook.plots._shapes import Bars, short
+from rollbook.plots._shapes import Bars, short, shorts
 from rollbook.plots._style import Style
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def draw(figure: Figure, data: Sequence[Bars], style: Style) -> None:
     for index, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
         _panel(axes, panel, style)
         if index % wide == 0:
-            axes.set_yticklabels([short(label, longest) for label in panel.labels])
+            axes.set_yticklabels(shorts(panel.labels, longest))
         else:
             axes.tick_params(labelleft=False)
     for axes in list(grid.flat)[len(panels) :]:

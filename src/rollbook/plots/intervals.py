@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rollbook.plots._paint import Paint, below, measure
-from rollbook.plots._shapes import Bars, short
+from rollbook.plots._shapes import Bars, short, shorts
 from rollbook.plots._style import Style
 
 TYPE_CHECKING = False
@@ -45,10 +45,11 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     if data.zero is not None:
         axes.axvline(data.zero, color=style.ink_3, linewidth=0.8, linestyle=(0, (3, 3)))
     axes.set_yticks(rows, ["." for _ in rows])
-    for tick, label in zip(axes.get_yticklabels(), data.labels, strict=True):
+    labels = shorts(data.labels, 36)
+    for tick, label in zip(axes.get_yticklabels(), labels, strict=True):
         tick.set_color(style.ink)
-        tick.set_text(short(label, 36))
-    axes.set_yticklabels([short(label, 36) for label in data.labels])
+        tick.set_text(label)
+    axes.set_yticklabels(labels)
     axes.set_ylim(-0.6, n - 0.25)
     if limits or data.span:
         axes.set_xlim(*(limits or data.span or (None, None)))

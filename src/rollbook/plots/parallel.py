@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rollbook.plots._paint import Paint, below, measure
-from rollbook.plots._shapes import Threads, short
+from rollbook.plots._shapes import Threads, short, shorts
 from rollbook.plots._style import Style
 
 TYPE_CHECKING = False
@@ -81,7 +81,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
             )
     # The names of the settings below, and what the picture leaves out.
     axes.set_xticks(range(len(names) + 1))
-    words = [short(name.removeprefix("config."), 40) for name in [*names, data.result_name]]
+    words = shorts([name.removeprefix("config.") for name in [*names, data.result_name]], 40)
     axes.set_xticklabels(["\n".join(textwrap.wrap(word.replace("_", "_ "), 18)).replace("_ ", "_") for word in words])
     axes.tick_params(axis="x", length=0, labelcolor=style.ink)
     remarks = list(data.remarks)
@@ -111,11 +111,11 @@ def _heights(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]
     numbers = [v for v in column if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
     textual = any(not isinstance(v, (int, float)) or isinstance(v, bool) for v in column if v is not None)
     if textual or not numbers:
-        words = sorted({short(v, 18) for v in column if v is not None})
+        words = sorted({str(v) for v in column if v is not None})
         at = {word: n / max(1, len(words) - 1) for n, word in enumerate(words)}
         every = max(1, -(-len(words) // _MOST_WORDS))
-        shown = [(at[word], word) for word in words[::every]]
-        return np.array([at[short(v, 18)] if v is not None else -0.05 for v in column]), shown
+        shown = list(zip([at[word] for word in words[::every]], shorts(words[::every], 18), strict=True))
+        return np.array([at[str(v)] if v is not None else -0.05 for v in column]), shown
     low, high = min(numbers), max(numbers)
     logarithmic = _by_factors(sorted(set(numbers)))
     ends = (math.log(low), math.log(high)) if logarithmic else (low, high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollbook.plots._paint import Paint, below
-from rollbook.plots._shapes import Panel, short
+from rollbook.plots._shapes import Panel, shorts
 from rollbook.plots._style import Style
 from rollbook.plots.curves import Limits, paint_panel
 
@@ -48,13 +48,14 @@ def draw(
     grid = figure.subplots(tall, wide, squeeze=False, sharex=True, sharey=same_scale)
     entries: list[tuple[object, str]] = []
     one_line = all(len(panel.lines) <= 1 for panel in panels)
+    titles = shorts([panel.title for panel in panels], max(12, 80 // wide))
     for index, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
         paint = Paint(axes, style)
         paint_panel(paint, panel, limits=limits, log=log, first_colour=index if one_line else 0)
         if index + wide < len(panels):  # panels with nothing below them label x
             axes.set_xlabel("")
         axes.tick_params(labelbottom=index + wide >= len(panels), labelleft=not same_scale or index % wide == 0)
-        axes.set_title(short(panel.title, max(12, 80 // wide)), fontsize=9 if wide < 4 else 7.5)
+        axes.set_title(titles[index], fontsize=9 if wide < 4 else 7.5)
         entries += paint.entries if one_line or not index else []
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rollbook.plots._paint import Paint, below
-from rollbook.plots._shapes import Spans, short
+from rollbook.plots._shapes import Spans, shorts
 from rollbook.plots._style import Style
 
 TYPE_CHECKING = False
@@ -41,7 +41,12 @@ def draw(figure: Figure, data: Spans, style: Style) -> None:
             linewidth=0.5,
         )
     axes.set_yticks(range(len(shown)))
-    axes.set_yticklabels([("  " * name.count("/")) + short(name.rpartition("/")[2], 30) for name in shown])
+    axes.set_yticklabels(
+        [
+            "  " * name.count("/") + word
+            for name, word in zip(shown, shorts([name.rpartition("/")[2] for name in shown], 30), strict=True)
+        ]
+    )
     axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.grid(False, axis="y")
     paint.marks(data.marks)

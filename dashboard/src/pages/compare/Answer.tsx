@@ -10,7 +10,7 @@ import { source } from "../../state/here.ts";
 import { Next } from "./Projects.tsx";
 import { addressOf } from "../../state/address.ts";
 import { nameOf, Note, StepsTo } from "./Note.tsx";
-import { colorOfGroup, drawnProjects, leftOut, shortOf } from "./groups.ts";
+import { colorOfGroup, drawnProjects, leftOut, longOf } from "./groups.ts";
 
 /** Notes that are read at once; the others are folded. */
 const FEW = 3;
@@ -93,7 +93,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
 
 const Name = ({ of }: { of: string }) => (
   <>
-    <i class={`dot s${colorOfGroup(of)}`} /> <b title={of}>{shortOf(of)}</b>
+    <i class={`dot s${colorOfGroup(of)}`} /> <b title={of}>{longOf(of)}</b>
   </>
 );
 

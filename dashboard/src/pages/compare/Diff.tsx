@@ -3,8 +3,8 @@ import type { Cell, GroupOf } from "../../api/names.ts";
 import { amount, plain } from "../../data/numbers.ts";
 import { pattern } from "../../data/search.ts";
 import { Field } from "../../parts/Field.tsx";
-import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
+import { Named } from "../../parts/Named.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
@@ -58,7 +58,7 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
                   head: (
                     <>
                       <i class={`dot s${colorOfGroup(group.name)}`} />{" "}
-                      <Middle text={shortOf(group.name)} name={group.name} />
+                      <Named text={shortOf(group.name)} name={group.name} />
                     </>
                   ),
                 })),

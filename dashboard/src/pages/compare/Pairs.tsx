@@ -3,7 +3,7 @@
 import type { CompareAnswer } from "../../api/names.ts";
 import { rounded, value } from "../../data/numbers.ts";
 import { pairOf } from "../../data/ranking.ts";
-import { Middle } from "../../parts/Middle.tsx";
+import { Named } from "../../parts/Named.tsx";
 import { colorOfGroup, MOST_BESIDE, shortOf } from "./groups.ts";
 
 export function Pairs({ found }: { found: CompareAnswer }) {
@@ -21,7 +21,7 @@ export function Pairs({ found }: { found: CompareAnswer }) {
               <th scope="col">row − column</th>
               {names.map((name) => (
                 <th key={name} scope="col" class="num" title={name}>
-                  <i class={`dot s${colorOfGroup(name)}`} /> <Middle text={shortOf(name)} name={name} tail={6} />
+                  <i class={`dot s${colorOfGroup(name)}`} /> <Named text={shortOf(name)} name={name} />
                 </th>
               ))}
             </tr>
@@ -30,7 +30,7 @@ export function Pairs({ found }: { found: CompareAnswer }) {
             {names.map((row) => (
               <tr key={row}>
                 <th scope="row" title={row}>
-                  <i class={`dot s${colorOfGroup(row)}`} /> <Middle text={shortOf(row)} name={row} />
+                  <i class={`dot s${colorOfGroup(row)}`} /> <Named text={shortOf(row)} name={row} />
                 </th>
                 {names.map((column) => (
                   <Cell key={column} pair={row === column ? null : pairOf(found.pairs, row, column)} />

@@ -7,7 +7,7 @@ import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
 import { plain, shorts, value, sentence } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
-import { Middle } from "../../parts/Middle.tsx";
+import { Named } from "../../parts/Named.tsx";
 import { colorOfGroup, shortOf } from "./groups.ts";
 
 const num = (v: Num): number => (typeof v === "number" ? v : NaN);
@@ -59,7 +59,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
           return (
             <div key={group.name} class={`rowplot s${colorOfGroup(group.name)}`} title={sentence(group.sentence)}>
               <span class="rowname">
-                <Middle text={shortOf(group.name)} name={group.name} />
+                <Named text={shortOf(group.name)} name={group.name} />
               </span>
               <span class="track">
                 {has && (

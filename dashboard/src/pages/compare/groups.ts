@@ -23,18 +23,22 @@ export const leftOut = computed(() => entities.value.length - compared.value.len
 export const groups = computed<GroupOf[]>(() =>
   compared.value.map((entity) => ({ name: entity.name, runs: entity.runs.map((member) => member.run) })),
 );
-const MOST_LETTERS = 24;
+const MOST_LETTERS = 24; // of a name in a table, and in the sentence above all
+const MOST_IN_SENTENCE = 44;
 /** A table with a column for each of more groups takes the whole width. */
 export const MOST_BESIDE = 5;
 
 const colors = computed(() => new Map(compared.value.map((entity) => [entity.name, entity.color])));
-const short = computed(() => {
-  const names = compared.value.map(({ name }) => name);
-  const told = shortNames(names, MOST_LETTERS, true);
-  return new Map(names.map((name, i) => [name, told[i] as string]));
-});
+const shortIn = (letters: number) =>
+  computed(() => {
+    const names = compared.value.map(({ name }) => name);
+    const told = shortNames(names, letters, true);
+    return new Map(names.map((name, i) => [name, told[i] as string]));
+  });
+const [short, long] = [shortIn(MOST_LETTERS), shortIn(MOST_IN_SENTENCE)];
 /** A group as the others beside it let it be called. */
 export const shortOf = (name: string): string => short.value.get(name) ?? name;
+export const longOf = (name: string): string => long.value.get(name) ?? name;
 export const colorOfGroup = (name: string): number => colors.value.get(name) ?? 0;
 
 const isDrawn = (id: string): boolean => drawn.value.some((one) => one.id === id);

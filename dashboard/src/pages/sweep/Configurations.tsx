@@ -4,8 +4,8 @@ import type { Cell, SweepAnswer } from "../../api/names.ts";
 import { shortNames } from "../../data/names.ts";
 import { plain, rounded, value } from "../../data/numbers.ts";
 import { axisOf, quarter } from "../../data/sweep.ts";
-import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
+import { Named } from "../../parts/Named.tsx";
 import { addressOf } from "../../state/address.ts";
 import { hot } from "./hot.ts";
 
@@ -62,10 +62,10 @@ export function Configurations({
             return (
               <a href={addressOf("runs", { show: `${one.group}.1`, g: "auto" })} title={`The curves of ${one.name}`}>
                 <i class={`rankdot q${quarter(i, many)}`} /> #{i + 1}{" "}
-                {/\w/.test(names[i] ?? "") ? (
-                  <Middle text={names[i] ?? ""} name={one.name} />
-                ) : (
+                {names[i]?.includes("…#") ? (
                   <span class="sr">{one.name}</span> // too long to be cut to anything: the columns say it
+                ) : (
+                  <Named text={names[i] ?? ""} name={one.name} />
                 )}
               </a>
             );

@@ -2,7 +2,6 @@
 
 import type { Num, SweepAnswer, SweepSetting } from "../../api/names.ts";
 import { amount } from "../../data/numbers.ts";
-import { Middle } from "../../parts/Middle.tsx";
 
 const share = (v: Num): number => (typeof v === "number" ? v : NaN);
 const percent = (v: Num): string => `${Math.round(100 * share(v))}`;
@@ -36,9 +35,7 @@ export function Matters({
             title={`${one.column}: ${amount(one.levels, "value")}, or ranges of them${sharing(one, called)}`}
             onClick={() => onChoose(one.column)}
           >
-            <span class="rowname">
-              <Middle text={[one.column, ...one.together].map(called).join(" + ")} />
-            </span>
+            <span class="rowname">{[one.column, ...one.together].map(called).join(" + ")}</span>
             <Bar of={one} chance={chance} />
             <span class="num">{text(one)}</span>
           </button>

@@ -3,6 +3,7 @@
 import { useRef } from "preact/hooks";
 import type { SweepAnswer } from "../../api/names.ts";
 import { keyedRange, quarter, thread, type Range, type Ranges, type SettingAxis } from "../../data/sweep.ts";
+import { shortNames } from "../../data/names.ts";
 import { amount, count, value } from "../../data/numbers.ts";
 import { useWidth } from "../../parts/useWidth.ts";
 import { hot } from "./hot.ts";
@@ -38,7 +39,11 @@ export function Parallel({
   const root = useRef<HTMLDivElement>(null);
   const columns = [...found.settings.map(({ column }) => column), found.key];
   const width = Math.max(useWidth(root), NARROWEST * columns.length);
-  const longest = Math.max(0, ...(axes[0]?.ticks ?? []).map(({ text }) => text.length));
+  const textsOf = (axis: SettingAxis | undefined, room: number): readonly string[] => {
+    const texts = (axis?.ticks ?? []).map(({ text }) => text);
+    return axis?.words.length ? shortNames(texts, Math.floor(room / LETTER), true) : texts;
+  };
+  const longest = Math.max(0, ...textsOf(axes[0], MOST - 12).map((text) => text.length));
   const left = Math.max(LEAST, Math.min(MOST, 12 + LETTER * longest));
   const apart = (width - left - RIGHT) / Math.max(1, columns.length - 1);
   const x = (i: number): number => left + i * apart;
@@ -127,9 +132,10 @@ export function Parallel({
           })}
           {columns.map((column, i) => (
             <g key={column}>
-              {axes[i]?.ticks.map((tick) => (
-                <text key={tick.text} class="tick" x={x(i) - 6} y={y(tick.at)} text-anchor="end">
-                  {tick.text}
+              {textsOf(axes[i], i === 0 ? left - 12 : apart - 20).map((text, n) => (
+                <text key={text} class="tick" x={x(i) - 6} y={y(axes[i]?.ticks[n]?.at ?? 0)} text-anchor="end">
+                  {text}
+                  {text !== axes[i]?.ticks[n]?.text && <title>{axes[i]?.ticks[n]?.text}</title>}
                 </text>
               ))}
               <Brush
