@@ -114,3 +114,34 @@ def test_of_single_runs_nothing_is_offered_that_needs_seeds_and_no_tick_is_there
     ticks = page.tab.locator(".rowplot .ticktext").all_inner_texts()
     assert len(ticks) == len(set(ticks)) >= 3
     assert page.errors == []
+
+
+def test_of_several_environments_each_has_its_own_ranking_and_all_groups_of_a_small_study_are_drawn(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    for scale, environment in enumerate(("Hopper-v5", "Ant-v5"), 1):
+        for worth, algo in enumerate(("ppo", "td3", "sac")):
+            for seed in range(5):
+                with rollbook.init(
+                    "p",
+                    f"{algo}-{environment}",
+                    seed=seed,
+                    config={"algo": algo, "env": environment},
+                    dir=tmp_path / "runs",
+                    sinks=[],
+                    keeper="import",
+                ) as run:
+                    run.log({"test/return": 10.0**scale * (1 + worth) + seed / 10}, env_step=100)
+    page.open(serve(tmp_path / "runs"), "#/runs").drawn(1).settled()
+    assert "Compare 6" in page.tab.locator("#main").inner_text()
+    page.tab.keyboard.press("c")
+    page.tab.wait_for_selector(".said .ranking")
+    page.settled()
+    rankings = [" ".join(text.split()) for text in page.tab.locator(".said .ranking").all_inner_texts()]
+    assert sorted(rankings) == [
+        "sac-Ant-v5 > td3-Ant-v5 > ppo-Ant-v5",
+        "sac-Hopper-v5 > td3-Hopper-v5 > ppo-Hopper-v5",
+    ]
+    assert "6 of 6 pairs decided" in said(page)
+    assert "Careful" not in said(page)
+    assert page.errors == []

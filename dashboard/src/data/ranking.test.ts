@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { CompareAnswer } from "../api/names.ts";
-import { decidedPairs, isLowerBetter, pairOf, ranked, runNext, whyNone } from "./ranking.ts";
+import { decidedPairs, isLowerBetter, pairOf, ranked, rankings, runNext, whyNone } from "./ranking.ts";
 
 type Pair = CompareAnswer["pairs"][number];
 
@@ -46,6 +46,13 @@ describe("the ranking", () => {
       [">", true],
       ["", false],
     ]);
+  });
+  test("is one for each environment whose groups were compared with each other alone", () => {
+    const apart = [pair("x1", "x2", "better", 5, 0.9), pair("y1", "y2", "undecided", -90, 0.4)];
+    const groups = [group("x1", 9), group("y1", 300), group("alone", 1), group("x2", 4), group("y2", 390)];
+    const told = rankings(groups, apart).map((each) => each.map(({ group, sign }) => sign + group.name).join(" "));
+    expect(told).toEqual(["x1 >x2", "y2 ?y1", "alone"]);
+    expect(rankings(groups.slice(0, 2), [])).toHaveLength(1);
   });
   test("of one group is that group", () => {
     expect(ranked([group("a", 1)], [])).toEqual([{ group: group("a", 1), sign: "", scored: true }]);

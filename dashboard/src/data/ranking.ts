@@ -51,6 +51,25 @@ export function ranked<G extends { name: string; centre: Num }>(groups: readonly
   });
 }
 
+/**
+ * Groups that were compared with each other, the best first; of several environments each by itself, in the order of
+ * its first group.
+ */
+export function rankings<G extends { name: string; centre: Num }>(groups: readonly G[], pairs: Pairs): Ranked<G>[][] {
+  const family = new Map(groups.map(({ name }) => [name, pairs.length === 0 ? "" : name]));
+  for (const { a, b } of pairs)
+    if (family.has(a) && family.has(b)) {
+      const [one, other] = [family.get(a), family.get(b)];
+      for (const [name, mine] of family) if (mine === other) family.set(name, one as string);
+    }
+  const of = new Map<string, G[]>();
+  for (const group of groups) {
+    const mine = family.get(group.name) as string;
+    of.set(mine, [...(of.get(mine) ?? []), group]);
+  }
+  return [...of.values()].map((each) => ranked(each, pairs));
+}
+
 /** Why a group has no score, counted: "2 still running, 1 did not finish"; "" where it has no run. */
 export function whyNone(missing: readonly { why: string }[]): string {
   const counts = new Map<string, number>();

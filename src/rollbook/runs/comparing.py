@@ -46,9 +46,9 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         ask = structs.replace(ask, task=field_of(ask.task, source.rows, f"{asked[:-1]}, task={ask.task!r})"))
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
-    named = ask.plan is not None or isinstance(ask.by, Mapping)
+    planned = ask.plan is not None
     of_tasks: list[Fact] = []
-    if ask.task is None and not named and (shared := shared_environments(rows, labels, title_of_fields(ask.by))):
+    if ask.task is None and not planned and (shared := shared_environments(rows, labels, title_of_fields(ask.by))):
         field, every = shared
         ask = structs.replace(ask, task=field)
         of_tasks.append(Fact("environments are tasks", values={"field": field, "all": every}))
@@ -101,7 +101,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
             f"{asked[:-1]}, seeds={ask.seeds}): seeds is the end of a plan.", "Name one with plan=… (--plan NAME)"
         )
     # Groups of different environments are not compared, but where that was asked. A plan has all its pairs.
-    apart = None if named else environments(rows, labels, by, ask.task)
+    apart = None if planned else environments(rows, labels, by, ask.task)
     # The comparison itself, with facts about the runs that the numbers do not show.
     before = looks.kept(source.root, ask.plan, question, {"by": by})
     answer = compare.compare(

@@ -2,7 +2,7 @@
 
 import type { Cell, CompareAnswer, GroupOf, StoredPlan } from "../../api/names.ts";
 import { amount, count, sentence } from "../../data/numbers.ts";
-import { decidedPairs, ranked, runNext, whyNone } from "../../data/ranking.ts";
+import { decidedPairs, rankings, runNext, whyNone, type Ranked } from "../../data/ranking.ts";
 import { Copy } from "../../parts/CopyLink.tsx";
 import { Menu } from "../../parts/Menu.tsx";
 import { useAnswer } from "../../state/answer.ts";
@@ -16,27 +16,17 @@ import { colorOfGroup, drawnProjects, leftOut, longOf } from "./groups.ts";
 const FEW = 3;
 
 export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupOf[] }) {
-  const order = ranked(found.groups, found.pairs);
-  const without = order.filter(({ scored }) => !scored).map(({ group }) => group);
-  const [first, second] = order.map(({ group }) => group.name);
-  const top = found.pairs.find((pair) => [pair.a, pair.b].every((name) => name === first || name === second));
+  const families = rankings(found.groups, found.pairs);
+  const without = families.flat().flatMap(({ group, scored }) => (scored ? [] : [group]));
   const plan = (found.plans ?? []).find((one) => one.metric === found.key);
   const decided = decidedPairs(found.pairs);
   // That there is one group stands in the next lines.
   const notes = found.notes.filter(({ kind }) => kind !== "one group");
   return (
     <section class="card c12 said">
-      <p class="ranking">
-        {order.map(
-          ({ group, sign, scored }) =>
-            scored && (
-              <span key={group.name}>
-                {sign !== "" && <span class={sign === ">" ? "sign" : "sign soft"}>{sign}</span>}
-                <Name of={group.name} />
-              </span>
-            ),
-        )}
-      </p>
+      {families.map((order, i) => (
+        <Ranking key={order[0]?.group.name} order={order} found={found} isFirst={i === 0} />
+      ))}
       {without.length > 0 && (
         <p class="why">
           No score{without.some(({ missing }) => missing.every(({ why }) => why !== "did not finish")) && " yet"}:{" "}
@@ -49,20 +39,17 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
           .
         </p>
       )}
-      <p class="verdict why">
-        {sentence(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence)} <StepsTo pair={top} />{" "}
-        {found.pairs.length > 1 && (
-          <span class="soft">
-            {count(decided)} of {amount(found.pairs.length, "pair")} decided. &gt; decided, ? not decided.
-          </span>
-        )}
-      </p>
+      {found.pairs.length > 1 && (
+        <p class="soft">
+          {count(decided)} of {amount(found.pairs.length, "pair")} decided. &gt; decided, ? not decided.
+        </p>
+      )}
       <p class="next">
         {plan ? <Made plan={plan} /> : found.pairs.length > 0 && <Make of={found.key} groups={groups} />}
         <span>
           <span class="tag">run next</span> {runNext(found)}
         </span>
-        {order.length === 1 && <Next />}
+        {found.groups.length === 1 && <Next />}
       </p>
       {(notes.length > 0 || leftOut.value > 0) && (
         <p class="notes">
@@ -88,6 +75,41 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
         </details>
       )}
     </section>
+  );
+}
+
+/** Groups that were compared with each other, the best first, and what is known of the first two. */
+function Ranking({
+  order,
+  found,
+  isFirst,
+}: {
+  order: Ranked<CompareAnswer["groups"][number]>[];
+  found: CompareAnswer;
+  isFirst: boolean;
+}) {
+  const [first, second] = order.map(({ group }) => group.name);
+  const top = found.pairs.find((pair) => [pair.a, pair.b].every((name) => name === first || name === second));
+  const alone = isFirst ? (order[0]?.group.sentence ?? found.sentence) : "";
+  return (
+    <>
+      <p class="ranking">
+        {order.map(
+          ({ group, sign, scored }) =>
+            scored && (
+              <span key={group.name}>
+                {sign !== "" && <span class={sign === ">" ? "sign" : "sign soft"}>{sign}</span>}
+                <Name of={group.name} />
+              </span>
+            ),
+        )}
+      </p>
+      {(top?.sentence ?? alone) !== "" && (
+        <p class="verdict why">
+          {sentence(top?.sentence ?? alone)} <StepsTo pair={top} />
+        </p>
+      )}
+    </>
   );
 }
 

@@ -12,7 +12,7 @@ import { Answered, Empty } from "../../parts/Say.tsx";
 import { addressOf, joined, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
-import { ranked } from "../../data/ranking.ts";
+import { rankings } from "../../data/ranking.ts";
 import { pinnedFirst } from "../../data/keys.ts";
 import { place } from "../../charts/place.ts";
 import { kindOf } from "../../state/desk.ts";
@@ -256,7 +256,7 @@ function Crashed({ found }: { found: CompareAnswer }) {
 }
 
 function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupOf[] }) {
-  const order = ranked(found.groups, found.pairs).map(({ group }) => group);
+  const order = rankings(found.groups, found.pairs).flatMap((each) => each.map(({ group }) => group));
   const sorted = { ...found, groups: order };
   return (
     <div class="cols compared">

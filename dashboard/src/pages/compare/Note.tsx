@@ -34,6 +34,7 @@ function Do({
     );
   if (kind === "crashed")
     return <a href={addressOf("runs", { f: "status = 'finished'", show: "" })}>Only runs that finished</a>;
+  if (kind === "by environment" || kind === "environments are tasks") return null; // nothing is wrong
   const by = { "several algorithms": "algo", "of several folders": "group" }[kind] ?? field;
   if (by !== "") return <a href={addressOf("runs", { g: by, show: "" })}>Group by {by.replace(/^config\./, "")}</a>;
   if (kind === "cannot be told apart") return <a href={addressOf("runs")}>Label them</a>;

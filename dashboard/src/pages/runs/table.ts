@@ -14,6 +14,9 @@ import { Windows } from "../../state/windows.ts";
 import * as view from "./view.ts";
 
 const FIRST = 5;
+/** So many are all drawn: a study of a few groups is seen whole. */
+const FEW = 8;
+const firstOf = (ids: readonly string[]): readonly string[] => (ids.length > FEW ? ids.slice(0, FIRST) : ids);
 
 /** How a run is called among others; among those of its group, `short`. */
 export const runName = (row: { name: string; own: string; seed: number | null }, short = false): string =>
@@ -73,7 +76,7 @@ async function ask(offset: number, limit: number, signal: AbortSignal): Promise<
     table.answer.peek() === null
       ? {
           drawn: drawn.peek().map(({ id }) => id),
-          draw_first: FIRST,
+          draw_first: FEW,
         }
       : {};
   const answer = await source.runs(
@@ -221,11 +224,12 @@ function filledUp(rows: readonly Drawn[]): Drawn[] {
   const first = projects()[0]?.ids ?? [];
   const more = first.filter((id) => !rows.some((one) => one.id === id));
   if (more.length === first.length) return [...rows]; // of another project
-  return [...rows, ...colors.given(more.slice(0, Math.max(0, FIRST - rows.length)).map(owner), rows)];
+  const room = Math.max(0, firstOf(first).length - rows.length);
+  return [...rows, ...colors.given(more.slice(0, room).map(owner), rows)];
 }
 
-/** Rows that nobody chose: the first few, in their colours. */
-const inColors = (ids: readonly string[]): Drawn[] => colors.given(ids.slice(0, FIRST).map(owner));
+/** Rows that nobody chose: all if they are few, else the first ones; in their colours. */
+const inColors = (ids: readonly string[]): Drawn[] => colors.given(firstOf(ids).map(owner));
 
 const projectOf = (row: GroupRow | RunRow): string => (row.kind === "run" ? row.project : row.section);
 

@@ -284,6 +284,7 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
     run_of = {name_of(row): source.key_of[row["path"]] for row in source.rows}
     groups = [_group(group, answer, run_of, question.floor) for group in answer.groups]
     pairs = [_pair(pair) for pair in answer.pairs]
+    compared_pairs = {(pair.a, pair.b) for pair in pairs}
     row_of = {row.key: row for row in rows}
     members: dict[str, list[RunRow]] = {}
     for entry in answer.entries:
@@ -313,7 +314,13 @@ def comparison(context: ServerContext, ask: Ask) -> CompareAnswer:
         if len(answer.thresholds_H)
         else None,
         plan=[_plan(group, more) for group in answer.groups],
-        parted=_parted(source, members, answer.metric, answer.statistic, axis) if len(members) > 1 else [],
+        parted=[
+            pair
+            for pair in _parted(source, members, answer.metric, answer.statistic, axis)
+            if (pair.a, pair.b) in compared_pairs or (pair.b, pair.a) in compared_pairs
+        ]
+        if len(members) > 1
+        else [],
         plans=_plans(context, answer.metric),
     )
 
