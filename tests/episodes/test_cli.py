@@ -154,6 +154,6 @@ def test_play_says_what_is_in_the_video_and_where_it_is(root: Path, tmp_path: Pa
     other = call(root, "play", "--episode", "best", "-o", str(tmp_path / "best.avi"))
     assert other.stdout.strip() == str(tmp_path / f"best{video.suffix}")
     assert f"the video is a {video.suffix[1:].upper()}" in other.stderr
-    assert "filmed: " in call(root, "play", "--episode", "x").stderr
+    assert "there are videos of " in call(root, "play", "--episode", "x").stderr
     answer = json.loads(call(root, "play", "--episode", "best", "--json").stdout)
     assert misfits(answer, SHAPES["play"]) == []

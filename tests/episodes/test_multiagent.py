@@ -170,7 +170,7 @@ def test_steps_of_all_agents_are_written_when_asked(notebook: Any) -> None:
     recorder = AgentsRecorder(notebook, steps=True)
     recorder.begin()
     for agent in ("hare", "tortoise"):
-        recorder.row(agent, 0, np.zeros(2), 1, 1.0, False, False, None)
+        recorder.add_row(agent, 0, np.zeros(2), 1, 1.0, False, False, None)
     assert notebook.table("steps") == []
     recorder.write_out()
     assert {row["agent"] for row in notebook.table("steps")} == {"hare", "tortoise"}

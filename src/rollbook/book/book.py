@@ -890,7 +890,7 @@ class Book(RunFields):
         return waiting_pixels(self._folder, path)
 
     def video_of(self, episode: str) -> Path:
-        """The video file of a filmed episode; see `media_files.video_of`. Internal."""
+        """The video file of an episode; see `media_files.video_of`. Internal."""
         return video_of(self, episode)
 
     @suggesting

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def video_of(book: EpisodeTables, episode: str = "best") -> Path:
-    """The video file of a filmed episode.
+    """The video file of an episode.
 
     Args:
-      episode: "best" or "worst" (by return, among filmed episodes), "last", or an episode's id.
+      episode: "best" or "worst" (by return, among the episodes that have a video), "last", or an episode's id.
     Raises:
       UnknownKey: the run has no such video; the message lists what it has.
     """
@@ -51,7 +51,8 @@ def video_of(book: EpisodeTables, episode: str = "best") -> Path:
         chosen = max(rows, key=lambda row: _score(row.get("return"), sign))
         return _file(book, videos[str(chosen["episode_id"])])
     raise UnknownKey(
-        f"no video of episode {episode!r}; filmed: {', '.join(list(videos)[:10])}.", "Or ask for best, worst, last"
+        f"no video of episode {episode!r}; there are videos of {', '.join(list(videos)[:10])}.",
+        "Or ask for best, worst, last",
     )
 
 

@@ -133,22 +133,22 @@ class RecordParallel(_Recorded):
         infos: Mapping[object, Mapping[str, object]],
     ) -> None:
         episodes = self.episodes
-        episodes.turn()
+        episodes.add_step()
         t = episodes.length - 1
         for agent, reward in rewards.items():
             name = str(agent)
-            paid = episodes.pay(name, reward)
+            number = episodes.add_reward(name, reward)
             terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
             info = infos.get(agent)
             if info:
-                episodes.note_info(name, info)
+                episodes.add_info(name, info)
             if episodes.keeps_steps and name in self._seen:
                 action = actions.get(agent, UNSTORABLE)
-                episodes.row(name, t, self._seen[name], action, paid, terminated, truncated, info)
+                episodes.add_row(name, t, self._seen[name], action, number, terminated, truncated, info)
             if terminated or truncated:
-                episodes.ends(name, terminated, truncated)
+                episodes.note_end(name, terminated, truncated)
                 if episodes.keeps_steps and agent in obs:
-                    episodes.last_obs(name, t + 1, obs[agent])
+                    episodes.add_last_obs(name, t + 1, obs[agent])
         self._seen = self._copied(obs)
         if episodes.all_ended(self.env.agents):
             episodes.finish(complete=True)
@@ -219,15 +219,15 @@ class RecordAEC(_Recorded):
         obs, reward, terminated, truncated, info = self.env.last(observe=episodes.keeps_steps)
         over = bool(terminated or truncated)
         if not over:
-            episodes.turn()
-        paid = episodes.pay(name, reward)
+            episodes.add_step()
+        number = episodes.add_reward(name, reward)
         if info:
-            episodes.note_info(name, info)
-        self._settle(name, paid, bool(terminated), bool(truncated), info)
+            episodes.add_info(name, info)
+        self._settle(name, number, bool(terminated), bool(truncated), info)
         if over:
-            episodes.ends(name, bool(terminated), bool(truncated))
+            episodes.note_end(name, bool(terminated), bool(truncated))
             if episodes.keeps_steps:
-                episodes.last_obs(name, self._steps.get(name, 0), copied(obs))
+                episodes.add_last_obs(name, self._steps.get(name, 0), copied(obs))
         elif episodes.keeps_steps:
             self._waiting[name] = (copied(obs), copied(action))
 
@@ -239,25 +239,25 @@ class RecordAEC(_Recorded):
         if waiting is not None:
             t = self._steps.get(name, 0)
             self._steps[name] = t + 1
-            self.episodes.row(name, t, *waiting, reward, terminated, truncated, info)
+            self.episodes.add_row(name, t, *waiting, reward, terminated, truncated, info)
 
     def _leave(self) -> None:
-        """End an episode that is abandoned (reset or close) before every agent had its last turn, with the rewards that
-        agents have earned since their last turn."""
+        """End an episode that is abandoned (reset or close) before every agent had its last turn, with the rewards
+        since their last turn."""
         episodes, env = self.episodes, self.env
         if not episodes.episode_id or not episodes.length:
             return
         try:
             ends = [bool(env.terminations.get(a) or env.truncations.get(a)) for a in env.agents]
-            owed = getattr(env.unwrapped, "_cumulative_rewards", None) or {}
+            unread = getattr(env.unwrapped, "_cumulative_rewards", None) or {}
             for agent in env.agents:
                 name, terminated, truncated = str(agent), bool(env.terminations[agent]), bool(env.truncations[agent])
-                paid = episodes.pay(name, owed.get(agent, 0.0))
-                self._settle(name, paid, terminated, truncated, None)
+                number = episodes.add_reward(name, unread.get(agent, 0.0))
+                self._settle(name, number, terminated, truncated, None)
                 if terminated or truncated:
-                    episodes.ends(name, terminated, truncated)
+                    episodes.note_end(name, terminated, truncated)
                     if episodes.keeps_steps:
-                        episodes.last_obs(name, self._steps.get(name, 0), copied(env.observe(agent)))
+                        episodes.add_last_obs(name, self._steps.get(name, 0), copied(env.observe(agent)))
             episodes.finish(complete=bool(ends) and all(ends))
         except Exception as err:
             episodes.failed(err)

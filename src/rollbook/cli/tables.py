@@ -185,11 +185,11 @@ def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict
     """Rows and the names of their columns in order of importance."""
     from rollbook.cli.one_episode import duration, end_of
 
-    filmed = {row["episode_id"] for row in book.media("video").to_pylist() if row.get("episode_id")}
+    with_video = {row["episode_id"] for row in book.media("video").to_pylist() if row.get("episode_id")}
     rows = []
     for row in _pylist(episodes):
         parts = ["steps"] if row.get("steps_kept") else []
-        parts += ["video"] if row.get("episode_id") in filmed else []
+        parts += ["video"] if row.get("episode_id") in with_video else []
         row |= {"end": end_of(row), "took": duration(row.get("seconds")), "kept": ", ".join(parts)}
         rows.append({**row, "episode": row.get("episode_id")})
     useful = _useful(episodes)

@@ -193,7 +193,7 @@ class _Many:
     def step(self, episode: Episode) -> None:
         recorder = self._recorder
         if recorder is not None:
-            recorder.turn()
+            recorder.add_step()
         for agent, agent_episode in episode.agent_episodes.items():
             if agent_episode.t <= self._seen.get(agent, 0):
                 continue
@@ -202,13 +202,13 @@ class _Many:
             if info:
                 self.data.take(info, f"{name}/")
             if recorder is not None:
-                recorder.pay(name, agent_episode.get_rewards(-1))
+                recorder.add_reward(name, agent_episode.get_rewards(-1))
                 if info:
-                    recorder.note_info(name, info)
+                    recorder.add_info(name, info)
                 if agent_episode.is_done:
-                    recorder.ends(name, agent_episode.is_terminated, agent_episode.is_truncated)
+                    recorder.note_end(name, agent_episode.is_terminated, agent_episode.is_truncated)
         if recorder is not None and episode.is_done:
-            recorder.ends("", bool(episode.is_terminated), bool(episode.is_truncated))
+            recorder.note_end("", bool(episode.is_terminated), bool(episode.is_truncated))
             recorder.finish(complete=True)
 
     def write_out(self) -> None:

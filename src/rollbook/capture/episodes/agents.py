@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class AgentsRecorder(EpisodeRecorder):
     """An `EpisodeRecorder` for steps of named agents.
 
-    `pay` adds an agent's reward, `note_info` its info, `row` a row of its trajectory; `turn` counts a step of the
-    environment. Each agent has its own chunks, because agents may have observations of different shapes.
+    `add_step` counts a step of the environment; `add_reward`, `add_info` and `add_row` add what it gave one agent, and
+    `note_end` an agent's end. Each agent has its own chunks, because agents may have observations of different shapes.
     """
 
     _trajectory: _AgentsTrajectory
@@ -36,7 +36,7 @@ class AgentsRecorder(EpisodeRecorder):
         """Whether the trajectory of the current episode is wanted, or may be wanted at its end."""
         return self._trajectory.in_full
 
-    def turn(self) -> None:
+    def add_step(self) -> None:
         """One step of the environment."""
         if not self.episode_id:
             self._begin(None, None, UNSTORABLE, None)
@@ -44,18 +44,18 @@ class AgentsRecorder(EpisodeRecorder):
         if self.settings.clock is not None:
             self.drive_clock()
 
-    def pay(self, agent: str, reward: object) -> float:
+    def add_reward(self, agent: str, reward: object) -> float:
         """Add an agent's reward to the episode. Returns it as a float.
 
         Args:
           agent: its name.
           reward: a number, or a vector of numbers, which are its components.
         """
-        paid = self._paid(reward, agent)
-        self.total += paid
-        return paid
+        number = self._enter_reward(reward, agent)
+        self.total += number
+        return number
 
-    def note_info(self, agent: str, info: Mapping[str, object]) -> None:
+    def add_info(self, agent: str, info: Mapping[str, object]) -> None:
         """Take an agent's info: running and final data and media under the agent's name, and its reward components.
 
         Args:
@@ -79,7 +79,7 @@ class AgentsRecorder(EpisodeRecorder):
                 if number is not None:
                     self._ledger.add("final", number, agent=agent, component=str(name))
 
-    def row(
+    def add_row(
         self,
         agent: str,
         t: int,
@@ -111,7 +111,7 @@ class AgentsRecorder(EpisodeRecorder):
             info_cells(info, self.settings.unstorable, cells)
         chunks.add(cells)
 
-    def last_obs(self, agent: str, t: int, obs: object) -> None:
+    def add_last_obs(self, agent: str, t: int, obs: object) -> None:
         """Add an agent's last observation: a row without an action, in a separate chunk.
 
         Args:
@@ -126,7 +126,7 @@ class AgentsRecorder(EpisodeRecorder):
         chunks.add(cells)
         chunks.flush()
 
-    def ends(self, agent: str, terminated: bool, truncated: bool) -> None:
+    def note_end(self, agent: str, terminated: bool, truncated: bool) -> None:
         """Note that an agent has ended.
 
         Args:

@@ -165,7 +165,7 @@ class EpisodeRecorder:
             self._infos.begin()
         self._ledger.begin()
         self._trajectory.begin(episode_id, self.number, obs)
-        if settings.may_film:
+        if settings.may_record_video:
             self.videos.begin(self.number)
         self._entered = self._given_ledger
         self.episode_id = episode_id  # after what belongs to it: an interrupted beginning starts again
@@ -377,11 +377,11 @@ class EpisodeRecorder:
             self._entered = True
             together = 0.0
             for agent, value in reward.items():
-                together += self._paid(value, str(agent))
+                together += self._enter_reward(value, str(agent))
             return together
-        return self._paid(reward)
+        return self._enter_reward(reward)
 
-    def _paid(self, reward: object, agent: str = "") -> float:
+    def _enter_reward(self, reward: object, agent: str = "") -> float:
         """An agent's reward as a number. Enters its components, and the reward of a named agent, into the ledger."""
         number, parts = read_reward(reward)
         if number is None:

@@ -97,7 +97,7 @@ class EpisodeSettings:
     ) -> None:
         self.recorder = recorder
         self.steps, self.video = Schedule.of(steps), Schedule.of(video)
-        self.may_film = not self.video.never
+        self.may_record_video = not self.video.never
         self.info_keys, self.components = tuple(info_keys), component_reader(components)
         self.curves, self.clock, self.step_rows = curves, clock, step_rows
         self.most_steps, self.held_bytes = int(most_steps), int(held_bytes)

@@ -140,7 +140,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         return result
 
     def _note(self, result: tuple[object, object, bool, bool, dict[str, object]], action: object) -> None:
-        """Handle a step that needs more than an addition: the last one, one with an info, one kept or filmed."""
+        """Handle a step that needs more than an addition: the last one, one with an info, one that is kept or drawn."""
         episodes = self.episodes
         obs, reward, terminated, truncated, info = result
         if self._autoreset and self._over:
