@@ -235,11 +235,11 @@ def test_a_forked_child_starts_empty_and_is_not_stuck_behind_its_parents_thread(
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        turn = store._turns.take()
-        assert turn is not None
+        token = store._lock.acquire()
+        assert token is not None
         held.set()
         release.wait(PATIENCE)
-        store._turns.give(turn)
+        store._lock.release(token)
 
     holder = threading.Thread(target=hold)
     holder.start()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from os import getpid
 
-from rollbook.journal import Turns
+from rollbook.journal import InterruptSafeLock
 from rollbook.system.guard import handled_by, ours
 from rollbook.values import flatten, key_of, scalar_of
 from rollbook.values.describe import Blocks, Pile, new_buffer
@@ -53,7 +53,7 @@ class Store:
     A forked child starts empty. With two dumps at once, each value goes to exactly one.
     """
 
-    __slots__ = ("_append", "_cells", "_count", "_named", "_pid", "_turns")
+    __slots__ = ("_append", "_cells", "_count", "_lock", "_named", "_pid")
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Store:
         self._append = append
         self._count = count
         self._cells: dict[str, _Cell] = {}
-        self._turns = Turns()
+        self._lock = InterruptSafeLock()
         self._named = 0
         self._pid = getpid()
 
@@ -123,8 +123,8 @@ class Store:
         if self._pid != getpid():
             self._after_fork()
         chosen = [keys] if isinstance(keys, str) else list(self._cells) if keys is None else list(keys)
-        turn = self._turns.take(_LONGEST_WAIT)
-        if turn is None:  # a signal handler dumps during a dump; the outer one has the values
+        token = self._lock.acquire(_LONGEST_WAIT)
+        if token is None:  # a signal handler dumps during a dump; the outer one has the values
             return {}
         try:
             cells = {key: self._cells.get(key) for key in chosen}
@@ -150,7 +150,7 @@ class Store:
                     del cell.values[: len(piles[key].fresh)]  # values that others added meanwhile come after these
             return row
         finally:
-            self._turns.give(turn)
+            self._lock.release(token)
 
     def keys(self) -> list[str]:
         """Every key ever stored."""
@@ -173,7 +173,7 @@ class Store:
         """
         if self._pid != getpid():
             self._after_fork()
-        turn = self._turns.take(_LONGEST_WAIT)
+        token = self._lock.acquire(_LONGEST_WAIT)
         try:
             cells: dict[str, _Cell] = {}
             for key, values in windows.items():
@@ -188,8 +188,8 @@ class Store:
                         _fold(cell)
             self._cells, self._named = cells, len(cells)
         finally:
-            if turn is not None:
-                self._turns.give(turn)
+            if token is not None:
+                self._lock.release(token)
 
     def _look(self, key: str, cell: _Cell) -> Pile:
         if cell.pending:
@@ -198,12 +198,12 @@ class Store:
 
     def _fold(self, cell: _Cell) -> None:
         # If another thread is folding, leave it to the next value: `store` never waits.
-        turn = self._turns.take()
-        if turn is not None:
+        token = self._lock.acquire()
+        if token is not None:
             try:
                 _fold(cell)
             finally:
-                self._turns.give(turn)
+                self._lock.release(token)
 
     def _slowly(self, key: str, value: Any) -> None:
         if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
@@ -253,7 +253,7 @@ class Store:
     def _after_fork(self) -> None:
         # The parent dumps its own values. Its lock may have been held by a thread that does not exist here.
         self._pid = getpid()
-        self._turns = Turns()
+        self._lock = InterruptSafeLock()
         self._named = 0
         self._cells = {}
 

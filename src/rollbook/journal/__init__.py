@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rollbook.journal.progress import Positions as Positions
     from rollbook.journal.reader import ColumnsRead as ColumnsRead
     from rollbook.journal.reader import JournalReader as JournalReader
-    from rollbook.journal.recovery import Turns as Turns
+    from rollbook.journal.recovery import InterruptSafeLock as InterruptSafeLock
     from rollbook.journal.rows import column as column
     from rollbook.journal.segments import Head as Head
     from rollbook.journal.segments import MisnamedSegment as MisnamedSegment
@@ -37,7 +37,7 @@ __getattr__, __dir__ = attach(
         "rollbook.journal.left_segments": ("LeftSegment",),
         "rollbook.journal.progress": ("Positions",),
         "rollbook.journal.reader": ("ColumnsRead", "JournalReader"),
-        "rollbook.journal.recovery": ("Turns",),
+        "rollbook.journal.recovery": ("InterruptSafeLock",),
         "rollbook.journal.rows": ("column",),
         "rollbook.journal.segments": ("Head", "MisnamedSegment", "Segment"),
         "rollbook.journal.writer": ("Writer",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.journal.lane import Receipt
-from rollbook.journal.recovery import Turns
+from rollbook.journal.recovery import InterruptSafeLock
 from rollbook.schema.clocks import now
 from rollbook.system.guard import tolerating
 from rollbook.values import devices
@@ -37,14 +37,14 @@ class DeviceValues:
       numbers: (lane, seq, key, value) of committed rows.
     """
 
-    __slots__ = ("_arrays", "_bytes", "_since", "_turns", "_writer", "numbers")
+    __slots__ = ("_arrays", "_bytes", "_lock", "_since", "_writer", "numbers")
 
     def __init__(self, writer: OpenWriter) -> None:
         self._writer = writer
         self.numbers: list[tuple[int, int, str, object]] = []
         self._arrays: list[_Array] = []
         self._since = self._bytes = 0
-        self._turns = Turns()
+        self._lock = InterruptSafeLock()
 
     def add(self, lane: Lane, seq: int, key: str, value: object) -> None:
         """Store the device value of a committed row."""
@@ -71,13 +71,13 @@ class DeviceValues:
         """
         if not self.numbers and not self._arrays:
             return
-        turn = self._turns.take(wait_seconds)
-        if turn is not None:
+        token = self._lock.acquire(wait_seconds)
+        if token is not None:
             try:
                 self._flush_numbers()
                 self._flush_arrays()
             finally:
-                self._turns.give(turn)
+                self._lock.release(token)
 
     def _flush_numbers(self) -> None:
         waiting = list(self.numbers)

@@ -22,24 +22,26 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-class Turns:
-    """Work for one caller at a time. Like a lock, but an interrupted caller never leaves it locked.
+class InterruptSafeLock:
+    """A lock that an interrupted caller never leaves locked, wherever the interrupt comes.
 
-    turn = turns.take()
-    if turn is not None:
+    token = lock.acquire()
+    if token is not None:
         try: ...
-        finally: turns.give(turn)
+        finally: lock.release(token)
+
+    The lock is free again as soon as nothing refers to the token any more; see `unused`.
     """
 
-    __slots__ = ("_free", "_holder", "_turns")
+    __slots__ = ("_free", "_holder", "_tokens")
 
     def __init__(self) -> None:
-        self._turns: list[bytearray] = [bytearray()]
-        self._free: list[bytearray] = list(self._turns)
+        self._tokens: list[bytearray] = [bytearray()]
+        self._free: list[bytearray] = list(self._tokens)
         self._holder = 0
 
-    def take(self, wait_seconds: float = 0.0) -> bytearray | None:
-        """The turn; None if another caller has it: another thread, or a call that this one has interrupted.
+    def acquire(self, wait_seconds: float = 0.0) -> bytearray | None:
+        """A token; None if another caller holds the lock: another thread, or a call that this one has interrupted.
 
         Args:
           wait_seconds: how long to wait for another thread.
@@ -47,21 +49,21 @@ class Turns:
         deadline = 0.0
         while True:
             try:
-                turn = self._free.pop() if self._free else unused(self._turns)
+                token = self._free.pop() if self._free else unused(self._tokens)
             except ours(IndexError):  # another thread was faster
-                turn = None
-            if turn is not None:
+                token = None
+            if token is not None:
                 self._holder = get_ident()
-                return turn
+                return token
             deadline = deadline or time.monotonic() + wait_seconds
             if self._holder == get_ident() or time.monotonic() >= deadline:
                 return None
             time.sleep(0.001)
 
-    def give(self, turn: bytearray) -> None:
-        """Return the turn."""
+    def release(self, token: bytearray) -> None:
+        """Free the lock."""
         self._holder = 0
-        self._free.append(turn)
+        self._free.append(token)
 
 
 def unused(things: list[T], thorough: bool = False) -> T | None:

@@ -43,7 +43,7 @@ class Internals:
     @property
     def era(self) -> int:
         """Number of the current stretch of history; it changes with a resume and with each rewind."""
-        return self._run._turns
+        return self._run._era
 
     def episodes_before(self) -> tuple[int, int]:
         """(episodes begun, environment steps counted) in this scope, in the effective history."""
@@ -83,7 +83,7 @@ class Internals:
           why: what was seen, as the first part of a sentence.
         """
         run = self._run
-        if run._turns > 1 or run._has_training_rows() or not run._start_again():
+        if run._era > 1 or run._has_training_rows() or not run._start_again():
             return
         run._writer.bill.remark(
             "begun_anew",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         id: str
         _about: RunJson
         _writer: Writer
-        _turns: int
+        _era: int
         _parts: Any
         config: dict[str, Any]
         summary: dict[str, Any]

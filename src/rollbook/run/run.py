@@ -13,7 +13,7 @@ import time
 from _thread import get_ident
 
 from rollbook.errors import BadInput, Damaged, InvalidName, NothingToResume
-from rollbook.journal import Turns
+from rollbook.journal import InterruptSafeLock
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
 from rollbook.run.summary import SummaryWords, Watched
@@ -64,7 +64,7 @@ class Run(Scope):
         self._folder, self._about, self._writer, self._end = folder, about, writer, end
         self.id: str = about.id
         self.project: str = about.project
-        self.status, self._ended, self._endings = "running", False, Turns()
+        self.status, self._ended, self._ending = "running", False, InterruptSafeLock()
         self._last_words: list[tuple[int, Callable[[str], object]]] = []
         self._parts = Parts()
         super().__init__(self, "", writer.channel())
@@ -81,7 +81,7 @@ class Run(Scope):
         # A resumed run reads its open windows back at their first use, or in a restore.
         self._goes_on = bool(about.attempts and about.attempts[-1].before)
         self._windows_due = writer.main and (writer.attempt > 1 or self._goes_on)
-        self._turns = 1 if self._windows_due else 0
+        self._era = 1 if self._windows_due else 0
 
     @property
     def seed(self) -> int | None:
@@ -464,7 +464,7 @@ class Run(Scope):
 
     def _rewound(self, parent: int | None, cut: Cut | None, checkpoint: str | None) -> None:
         self._write_about()  # first: readers that see the mark must find the cut
-        self._turns += 1
+        self._era += 1
         self._write_aside({"mark": "rewind", "parent": parent, "cut": cut and cut.as_json(), "checkpoint": checkpoint})
         with handled_by(self._writer.failed, "read back what was stored"):
             self._refill_stores()
@@ -693,15 +693,15 @@ class Run(Scope):
                 self._guard(work, status)
         if self.status == "running":
             self.status = status
-        turn = self._endings.take()
-        if turn is None:  # a signal handler called finish() while the run ends
+        token = self._ending.acquire()
+        if token is None:  # a signal handler called finish() while the run ends
             return
         try:
             if not self._ended:  # also after an exception during the end
                 self._end(self, self.status, waits)
                 self._ended = waits
         finally:
-            self._endings.give(turn)
+            self._ending.release(token)
 
     def _status_in_exception(self) -> str:
         """The status of a run that is finished while an exception is on its way, which may end it."""
