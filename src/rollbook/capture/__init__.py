@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from rollbook.capture.samples.recorder import SampleLog as SampleLog
     from rollbook.capture.store_dump import Store as Store
     from rollbook.capture.timers import Timers as Timers
-    from rollbook.schema.alerts import Alerts as Alerts
 
 __all__ = [
     "AgentsRecorder",
-    "Alerts",
     "Checkpoint",
     "Checkpoints",
     "EpisodeRecorder",
@@ -47,7 +45,6 @@ __all__ = [
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.schema.alerts": ("Alerts",),
         "rollbook.capture.checkpoints.restoring": ("Restored",),
         "rollbook.capture.checkpoints.saving": ("Checkpoint", "Checkpoints"),
         "rollbook.capture.episodes.agents": ("AgentsRecorder",),

@@ -103,7 +103,7 @@ class Checkpoints:
     @property
     def best_score(self) -> float | None:
         """The best score among the kept checkpoints, including those of earlier attempts; None without one."""
-        with _books(self._lock):
+        with _held(self._lock):
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
             best = files.best()
@@ -174,7 +174,7 @@ class Checkpoints:
         counts = dict(self._counts()) if self._counts is not None else {}
         random = {} if rng is False else random_states.take(None if rng is True else rng)
         number = self._score(score)
-        with _books(self._lock):
+        with _held(self._lock):
             self._saved += 1
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
@@ -198,7 +198,7 @@ class Checkpoints:
         if through:
             row["through"] = json.dumps({name: clocks[name] for name in through if name in clocks})
         # List it, and link the best one; then log the row, so that it knows whether it is the best.
-        with _books(self._lock):
+        with _held(self._lock):
             if kind == "external":
                 self._disown(files, self._shown_path(where))
             best = files.best()
@@ -232,7 +232,7 @@ class Checkpoints:
         Returns:
           The ids of the deleted ones.
         """
-        with _books(self._lock):
+        with _held(self._lock):
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
             best = files.best()
@@ -240,7 +240,7 @@ class Checkpoints:
             return set(identities) - {entry["id"] for entry in files.entries}
 
     def _retire(self, files: CkptFolder, keep: int) -> None:
-        with _books(self._lock):
+        with _held(self._lock):
             self._delete(files, files.surplus(int(keep)))
 
     def _delete(self, files: CkptFolder, entries: list[CheckpointEntry]) -> None:
@@ -326,8 +326,8 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
     )
 
 
-class _books:
-    """`with _books(lock):` a lock that is held for milliseconds.
+class _held:
+    """`with _held(lock):` a lock that is held for milliseconds.
 
     Raises:
       TimeoutError: another thread has held it for thirty seconds: the disk hangs.
@@ -339,14 +339,14 @@ class _books:
         self._lock = lock
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(timeout=_BOOKS_SECONDS):
-            raise TimeoutError(f"another thread has been at the list of checkpoints for {_BOOKS_SECONDS:g} s")
+        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+            raise TimeoutError(f"another thread has held the list of checkpoints for {_LOCK_SECONDS:g} s")
 
     def __exit__(self, *_exc: object) -> None:
         self._lock.release()
 
 
-_BOOKS_SECONDS = 30.0
+_LOCK_SECONDS = 30.0
 
 
 def _written(

@@ -8,13 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.capture.episodes.recorder import EpisodeRecorder as EpisodeRecorder
     from rollbook.capture.episodes.recorder import EpisodeSettings as EpisodeSettings
-    from rollbook.capture.episodes.recorder import Finished as Finished
 
-__all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
+__all__ = ["EpisodeRecorder", "EpisodeSettings"]
 
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.capture.episodes.recorder": ("EpisodeRecorder", "EpisodeSettings", "Finished"),
+        "rollbook.capture.episodes.recorder": ("EpisodeRecorder", "EpisodeSettings"),
     },
 )

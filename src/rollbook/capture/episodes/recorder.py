@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rollbook.capture._ledger import Tally
     from rollbook.protocols import Recorder
 
-__all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
+__all__ = ["EpisodeRecorder", "EpisodeSettings"]
 
 
 TOTAL_FINAL = ("", TOTAL, "final")
