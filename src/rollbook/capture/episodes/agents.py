@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rollbook.capture.episodes.infos import info_cells
-from rollbook.capture.episodes.recorder import EpisodeRecorder, Finished
+from rollbook.capture.episodes.recorder import EpisodeRecorder
+from rollbook.capture.episodes.settings import Finished
 from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.capture.storable import UNSTORABLE
 from rollbook.values import scalar_of
