@@ -120,18 +120,88 @@ def test_pairs_share_the_error_and_a_picture_names_all_of_them(arms: int) -> Non
 def test_what_is_so_for_all_pairs_is_said_once_with_what_to_do() -> None:
     """Five groups of five: ten pairs, of which none can be decided."""
     groups = {f"arm {n}": np.arange(5.0) + 100 * n for n in range(5)}
-    first, *pairs = judged(groups).verdicts()
+    first, order = judged(groups).verdicts()
     assert first == (
         "5 seeds of each cannot decide among 10 pairs of groups, whatever they score: 6 of each can; so can fewer "
         "pairs: --against GROUP compares each group with one alone (4 pairs)."
     )
-    assert pairs[0] == "arm 1 is ahead of arm 0: it wins 25 of 25 pairs of seeds (p = 0.0079 alone)."
-    assert len(pairs) == 10
+    assert order == "In the order of their scores: arm 4, arm 3, arm 2, arm 1, arm 0."
+    three = judged({name: groups[name][:3] for name in ("arm 0", "arm 1", "arm 2")}).verdicts()
+    assert three[0] == "No verdict among 3 pairs of groups from 3 seeds of each: it takes 5 of each."
+    assert three[1] == "arm 1 is ahead of arm 0: it wins 9 of 9 pairs of seeds (p = 0.1 alone)."
     assert judged(groups).next_seeds() == dict.fromkeys(groups, 1)
     with_one = judged({name: groups[name] for name in ("arm 0", "arm 1", "arm 2", "arm 3")}, against="arm 0")
     assert [pair.better for pair in with_one.pairs] == ["arm 1", "arm 2", "arm 3"]
     with pytest.raises(UnknownOption, match="no such group"):
         judged(groups, against="arm 9")
+
+
+def test_of_many_pairs_each_winner_has_one_sentence_and_no_pair_is_lost() -> None:
+    rng = np.random.default_rng(0)
+    groups = {f"v{n}": rng.normal(10 * n, 6, 9) for n in range(6)}
+    found = judged(groups)
+    words = found.verdicts()
+    assert len(words) <= len(groups) + 2
+    for pair in found.pairs:
+        if pair.better is not None:
+            (line,) = (each for each in words if each.startswith(f"{pair.better} is better than "))
+            other = pair.b if pair.better == pair.a else pair.a
+            assert other in line.split("(p ")[0], "by the winner's sentence"
+    undecided = sum(pair.better is None for pair in found.pairs)
+    assert undecided, "so that there is something to say"
+    assert [each for each in words if each.startswith(f"Not decided: {undecided} of {len(found.pairs)} pairs")]
+    assert words[-2] == f"In the order of their scores: {', '.join(f'v{n}' for n in range(5, -1, -1))}."
+
+
+def test_the_size_of_a_difference_is_told_with_its_interval_whatever_the_direction() -> None:
+    groups = apart()
+    for metric in ("test/return", "train/cost"):
+        (line,) = (each for each in judged(groups, metric=metric).sentences() if each.startswith("Difference"))
+        (pair,) = judged(groups, metric=metric).pairs
+        assert pair.interval is not None
+        assert pair.interval.low is not None
+        assert line.startswith("Difference of the IQMs: high minus low ")
+        low, high = sorted((abs(pair.interval.low), abs(pair.interval.high or 0)))
+        assert f"{abs(pair.difference):,.4g} ({low:,.4g} to {high:,.4g}); nominally 95 % interval" in line
+
+
+def test_the_best_of_many_rows_is_not_compared_with_the_best_of_few_in_silence() -> None:
+    made = [
+        compare.Entry(label, f"{label} {seed}", seed, "", float(seed), rows=rows)
+        for label, rows in (("a", 50), ("b", 5))
+        for seed in range(5)
+    ]
+    for how, told in (("best", True), ("max", True), ("last", False), ("mean of the last 10%", False)):
+        found = compare.compare(made, metric="test/return", by="g", how=how)
+        assert ("rows differ" in {fact.kind for fact in found.facts}) == told, how
+
+
+def test_seeds_that_change_nothing_count_once_and_so_does_a_setting_without_effect_tell(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    curve = np.cumsum(rng.random(20))
+    for seed in range(5):
+        own = np.cumsum(np.random.default_rng(seed).random(20))
+        for algo, values in (("a", own), ("b", own), ("stuck", curve), ("ceiling", np.full(20, 500.0))):
+            with rollbook.init(
+                "p", algo, dir=tmp_path, seed=seed, config={"algo": algo}, sinks=[], keeper="import"
+            ) as r:
+                r.log_many({"test/return": values}, env_step=np.arange(20))
+    found = rollbook.open(tmp_path).compare("test/return", by="config.algo")
+    assert {group.label: len(group.seeds_R) for group in found.groups} == {"a": 5, "b": 5, "stuck": 1, "ceiling": 5}
+    assert [len(fact.runs) for fact in found.facts if fact.kind == "same curve"] == [4]
+    (fact,) = (fact for fact in found.facts if fact.kind == "groups of same curves")
+    assert {fact.values["a"], fact.values["b"]} == {"a", "b"}
+
+
+def test_groups_of_one_run_each_come_with_a_field_that_makes_larger_ones(tmp_path: Path) -> None:
+    for n in range(4):
+        for algo in ("a", "b"):
+            with rollbook.init("p", f"{algo}_{n}", dir=tmp_path, config={"algo": algo}, sinks=[], keeper="import") as r:
+                r.log({"test/return": float(n)})
+    runs = rollbook.open(tmp_path)
+    (fact,) = (fact for fact in runs.compare("test/return").facts if fact.kind == "one run each")
+    assert fact.values["groups"] == 2
+    assert len(runs.compare("test/return", by=fact.values["field"]).groups) == 2
 
 
 def test_a_run_that_did_not_finish_counts_as_worse_than_all_that_did_and_is_said() -> None:
@@ -588,3 +658,22 @@ def test_a_group_that_alone_has_scores_is_not_taken_for_all_runs_of_one_setting(
     for comparison, same in ((alone, True), (beside, False)):
         (note,) = (note for note in comparison.notes if "nothing to compare it with" in note)
         assert ("All runs have the same config.algo" in note, "Only a has scores" in note) == (same, not same)
+
+
+def test_anchors_of_a_published_table_need_no_second_option_where_the_environment_is_known(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for algo, level in (("dqn", 1.0), ("rainbow", 2.0)):
+        for env, (low, high) in {"ALE/Pong-v5": (-20.7, 14.6), "ALE/Breakout-v5": (1.7, 30.5)}.items():
+            for seed in range(5):
+                asked = {"algo": algo, "env": env}
+                with rollbook.init("p", algo, dir=tmp_path, seed=seed, config=asked, sinks=[], keeper="import") as run:
+                    run.log({"test/return": low + (high - low) * rng.normal(level, 0.1)})
+    runs = rollbook.open(tmp_path)
+    found = runs.compare("test/return", normalise="atari")
+    assert set(found.tasks) == {"ALE/Pong-v5", "ALE/Breakout-v5"}
+    assert {group.label: round(group.interval.estimate) for group in found.groups if group.interval} == {
+        "dqn": 1,
+        "rainbow": 2,
+    }
+    (fact,) = (each for each in runs.compare("test/return", task="env").facts if each.kind == "tasks not on one scale")
+    assert fact.values["table"] == "atari"

@@ -104,7 +104,7 @@ def compare(
     entries = [entry for entry in entries if entry.group in known]
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     # The scores of each group, its interval, and what is missing in it.
-    scale, of_scale = scale_of(tasks, normalise)
+    scale, of_scale = scale_of(tasks, normalise, [entry.score for entry in entries if entry.score is not None])
     facts += of_scale
     groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor, lower) for label in labels]
     groups = [_with_interval(group, statistic, seed) for group in groups]
@@ -148,16 +148,23 @@ def compare(
         study = replace(study, verdicts=tuple(found))
     verdicts = {frozenset((v.a, v.b)): v for v in study.verdicts}
     of_label = {group.label: group for group in groups}
-    pairs = tuple(
-        _pair(of_label[a], of_label[b], verdicts.get(frozenset((a, b))), statistic, lower)
+    beside = [
+        pair
         for family in _families([*itertools.combinations(of_label, 2)], environments)
-        for a, b in family
-        if against in (None, a, b)
+        for pair in family
+        if against in (None, *pair)
+    ]
+    of_difference = seed if len(beside) <= MOST_DIFFERENCES and not paired else None
+    pairs = tuple(
+        _pair(of_label[a], of_label[b], verdicts.get(frozenset((a, b))), statistic, lower, of_difference)
+        for a, b in beside
     )
     # What readers should know besides, and the profiles.
     if len(groups) == 1:
         facts.append(Fact("one group", groups[0].label, values={"by": by, "alone": alone}))
     facts += _ends(entries, end)
+    facts += _best_of_unlike_counts(entries, labels, how)
+    facts += _of_same_curves(entries, pairs)
     if not planned:
         facts += _leaders(entries, pairs, end, tasks, scale, floor)
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
@@ -256,7 +263,8 @@ def _group(
     names: dict[object, str] = {}
     seeds: dict[object, int | None] = {}
     same: dict[object, str] = {}  # unit and task -> what its runs have in common
-    crashed, without_score, again, ends_in_nan = [], [], [], []
+    crashed, without_score, again, ends_in_nan, copies = [], [], [], [], []
+    with_rows: dict[tuple[str, str], int | None] = {}  # task and rows -> the seed that had them first
     crashed_of: dict[object, list[str]] = {}  # unit -> its runs that crashed
     # Which runs repeat the configuration, seed and code of an earlier one.
     first_of: dict[str, str] = {}
@@ -273,6 +281,11 @@ def _group(
         score = entry.score
         if entry.running or ((entry.crashed or entry.unfinished) and (entry.unit, entry.task) in finished):
             continue
+        if entry.rows_digest and not entry.crashed:
+            first = with_rows.setdefault((entry.task, entry.rows_digest), entry.seed)
+            if first is not None and entry.seed is not None and first != entry.seed:
+                copies.append(entry.name)
+                continue
         if entry.crashed:
             crashed.append(entry.name)
             score = floor
@@ -323,6 +336,7 @@ def _group(
         judged_RT=judged[has_all_tasks],
         judged_seeds=tuple(seeds[unit] for unit, has_all in complete if has_all),
         crashed_alone=tuple(name for unit, has_all in complete if not has_all for name in crashed_of.get(unit, ())),
+        copies=tuple(copies),
     )
 
 
@@ -356,6 +370,7 @@ def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry])
         "without score": tuple(name for name in group.without_score if name not in never),
         "ends in nan": group.ends_in_nan,
         "repeated": group.again,
+        "same curve": group.copies,
         "unfinished": tuple(e.name for e in entries if e.group == group.label and e.unfinished),
     }
     return [
@@ -368,6 +383,40 @@ def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry])
         for kind, names in of_kind.items()
         if names
     ]
+
+
+_UNLIKE_COUNTS = 1.5
+"""The best of so many times as many rows is compared with a warning."""
+
+
+def _best_of_unlike_counts(entries: Sequence[Entry], labels: Sequence[str], how: str) -> list[Fact]:
+    """That scores are each the best of many rows, and some groups have far more rows than others."""
+    if how.strip().lower() not in ("best", "max", "min"):
+        return []
+    counts = {}
+    for label in labels:
+        rows = sorted(e.rows for e in entries if e.group == label and e.score is not None and not e.running)
+        if rows:
+            counts[label] = rows[len(rows) // 2]
+    if len(counts) < 2 or max(counts.values()) <= _UNLIKE_COUNTS * min(counts.values()):
+        return []
+    return [Fact("rows differ", values={"how": how, "rows_of": counts})]
+
+
+def _of_same_curves(entries: Sequence[Entry], pairs: Sequence[Pair]) -> list[Fact]:
+    """The pairs of groups in which equal seeds have the very same rows: what differs between them has no effect."""
+    of_group: dict[str, dict[tuple[str, int], str]] = {}
+    for entry in entries:
+        if entry.rows_digest and entry.seed is not None:
+            of_group.setdefault(entry.group, {})[entry.task, entry.seed] = entry.rows_digest
+    facts = []
+    for pair in pairs:
+        a, b = of_group.get(pair.a, {}), of_group.get(pair.b, {})
+        both = [seed for seed in a if seed in b]
+        same = sum(a[seed] == b[seed] for seed in both)
+        if same > len(both) / 2:
+            facts.append(Fact("groups of same curves", values={"a": pair.a, "b": pair.b, "n": same, "of": len(both)}))
+    return facts
 
 
 _ENDS_ALIKE = 0.05
@@ -478,11 +527,22 @@ def _leaders(
     return facts
 
 
-def _pair(a: Group, b: Group, verdict: Verdict | None, statistic: str, lower: bool) -> Pair:
+MOST_DIFFERENCES = 10
+"""Of so many pairs the interval of the difference is found; of more nobody reads it."""
+
+
+def _pair(a: Group, b: Group, verdict: Verdict | None, statistic: str, lower: bool, seed: int | None = None) -> Pair:
+    """`seed`: of the resamples of the interval of the difference; None: without one."""
     reason = "" if verdict is not None else "measured at no common point of the axis"
     complete_a, complete_b = stats.complete_seeds(a.scores_RT)[0], stats.complete_seeds(b.scores_RT)[0]
     if verdict is None or not len(complete_a) or not len(complete_b):
         return Pair(a.label, b.label, math.nan, math.nan, verdict, reason, statistic, lower)
     higher = float(stats.probability_of_improvement(complete_a, complete_b))
     difference = float(stats.aggregate(statistic, complete_a) - stats.aggregate(statistic, complete_b))
-    return Pair(a.label, b.label, difference, 1 - higher if lower else higher, verdict, reason, statistic, lower)
+    interval = None
+    if seed is not None and statistic != "median":
+        rng = generator(seed, f"{a.label} {b.label}")
+        interval = stats.difference(complete_a, complete_b, statistic, rng=rng)
+    return Pair(
+        a.label, b.label, difference, 1 - higher if lower else higher, verdict, reason, statistic, lower, interval
+    )

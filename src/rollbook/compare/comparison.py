@@ -18,8 +18,10 @@ from rollbook.compare.plans import plan_data
 from rollbook.compare.scores import Entry, Group, Pair, in_a_sentence
 from rollbook.compare.seeds import SeedPlan, as_seen
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.stats import Aggregate, Interval, Study
-from rollbook.stats.verdict import TRAIN_MORE, cannot, short, statement, unseen
+from rollbook.stats import Aggregate, Interval, Study, Verdict
+from rollbook.stats.differences import sentence_of_differences
+from rollbook.stats.intervals import sentence_of_several
+from rollbook.stats.verdict import TRAIN_MORE, better_than, cannot, short, statement, undecided, unseen
 from rollbook.system.brief import screenful
 
 TYPE_CHECKING = False
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
     from rollbook.plots import Bars, Panel, Picture
     from rollbook.values.array_types import NDArray
+
+
+_MOST_IN_WORDS = 6
+"""Of so many pairs each has a sentence of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,32 +116,72 @@ class Comparison:
         return tuple(fact.sentence for fact in together(self.facts))
 
     def sentences(self) -> list[str]:
-        """What puts all verdicts in doubt, the verdicts and what limits them, the intervals, then the other notes."""
-        intervals = [
-            f"{g.label}: {in_a_sentence(g.interval.sentence(self.metric))}"
-            for g in self.groups
-            if g.interval is not None
-        ]
+        """What puts all verdicts in doubt, the verdicts, sizes of differences, intervals, then the other notes."""
         paired = self.study is not None and self.study.plan.paired
         within = [pair.sentence() for pair in self.paired()] if paired else []
         facts = together(self.facts)
         first = [fact.sentence for fact in facts if fact.kind in BEFORE_VERDICTS]
         rest = [fact.sentence for fact in facts if fact.kind not in BEFORE_VERDICTS]
-        return [*first, *self.verdicts(), *within, *intervals, *rest]
+        return [*first, *self.verdicts(), *within, *self._differences(), *self._intervals(), *rest]
+
+    def _intervals(self) -> list[str]:
+        """The centre of each group and its interval; in one sentence if the same holds of all."""
+        known = [(group.label, group.interval) for group in self.groups if group.interval is not None]
+        together = sentence_of_several(known, self.metric) if len(known) > 1 else None
+        if together is not None:
+            return [together]
+        return [f"{label}: {in_a_sentence(interval.sentence(self.metric))}" for label, interval in known]
+
+    def _differences(self) -> list[str]:
+        """By how much the groups differ, each pair once, the larger one first."""
+        found = [pair for pair in self.pairs if pair.interval is not None and pair.difference != 0]
+        if not found or len(self.pairs) > _MOST_IN_WORDS or (len(self.tasks) > 1 and not self.on_one_scale):
+            return []
+        return [sentence_of_differences([(pair.a, pair.b, pair.interval) for pair in found])]  # type: ignore[misc]
+
+    @property
+    def on_one_scale(self) -> bool:
+        """Whether the scores of all tasks can be averaged."""
+        return not any(fact.kind == "tasks not on one scale" for fact in self.facts)
 
     def verdicts(self) -> list[str]:
-        """A sentence for each pair: what is decided and what is not; what holds for all pairs is stated once."""
+        """A sentence for each pair, of many pairs one for each winner; what holds for all pairs is stated once."""
         found = [pair.verdict for pair in self.pairs if pair.verdict is not None]
-        unable = [verdict for verdict in found if verdict.outcome == "cannot decide"]
-        together = len(unable) > 1 and len({(v.n, v.enough, v.pairs) for v in unable}) == 1
+        unable = [verdict for verdict in found if verdict.outcome in ("cannot decide", "too few seeds")]
+        alike = len({(v.outcome, v.n, v.enough, v.pairs) for v in unable}) == 1
+        together = alike and len(unable) > 1 and (unable[0].outcome == "cannot decide" or len(unable) == len(found))
         lead = [cannot(unable[0], self._others_of(unable[0].a))] if together else []
+        winners = [v.n_a if v.better == v.a else v.n_b for v in found if v.better is not None]
+        end = [unseen(min(winners), stats.unseen_share(min(winners)))] if winners else []
+        if len(self.pairs) > _MOST_IN_WORDS:
+            return [*lead, *self._of_many_pairs(found, [] if together else unable), *end]
         pairs = []
         for pair in self.pairs:
             judged = pair.verdict
             pairs.append(short(judged) if together and judged is not None and judged in unable else pair.sentence())
-        winners = [v.n_a if v.better == v.a else v.n_b for v in found if v.better is not None]
-        end = [unseen(min(winners), stats.unseen_share(min(winners)))] if winners else []
         return [*lead, *pairs, *end]
+
+    def _of_many_pairs(self, found: Sequence[Verdict], unable: Sequence[Verdict]) -> list[str]:
+        """The verdicts of more pairs than anybody reads: by winner, how many are open, and all groups in order."""
+        of_winner: dict[str, list[Verdict]] = {}
+        for verdict in found:
+            if verdict.better is not None:
+                of_winner.setdefault(verdict.better, []).append(verdict)
+        ranked = self._in_order()
+        places = {label: place for place, label in enumerate(ranked)}
+        words = [better_than(of_winner[winner]) for winner in sorted(of_winner, key=lambda label: places.get(label, 0))]
+        open_pairs = [v for v in found if v.better is None and v.outcome not in ("cannot decide", "too few seeds")]
+        words += [undecided([*open_pairs, *unable], len(self.pairs))] if open_pairs or unable else []
+        apart = [f"{pair.a} and {pair.b}" for pair in self.pairs if pair.verdict is None]
+        words += [f"Not compared, for lack of a common point of the axis: {'; '.join(apart)}."] if apart else []
+        all_in_pairs = len(self.pairs) == math.comb(len(self.groups), 2)  # those of other environments are in none
+        return [*words, f"In the order of their scores: {', '.join(ranked)}."] if all_in_pairs else words
+
+    def _in_order(self) -> list[str]:
+        """The groups with a score, the best first."""
+        known = [group for group in self.groups if len(group.seeds_R)]
+        centre = {group.label: float(stats.aggregate(self.statistic, group.seeds_R)) for group in known}
+        return sorted(centre, key=lambda label: centre[label], reverse=not self.lower_is_better)
 
     def _others_of(self, label: str) -> int:
         """How many pairs there would be against one group alone; 0 if that is what is compared."""

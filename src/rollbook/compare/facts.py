@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, quantity
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -199,10 +199,49 @@ def _one_group(fact: Fact) -> Words:
     return Words(f"{why}: there is one group, and nothing to compare it with.")
 
 
-def _tasks_not_on_one_scale(fact: Fact) -> Words:
+def _one_run_each(fact: Fact) -> Words:
+    field, groups = fact.values["field"], fact.values["groups"]
     return Words(
-        f"Scores of {fact.values['tasks']} tasks are not on one scale.",
-        how="normalise={task: (random, human)} puts them on one.",
+        f"Each group has one run. By {field} there are {groups} groups.",
+        "Group by a setting that several runs share.",
+        f"--by {field} does so.",
+    )
+
+
+def _rows_differ(fact: Fact) -> Words:
+    counts = [f"{rows:,} in {label}" for label, rows in fact.values["rows_of"].items()]
+    return Words(
+        f"Careful: {fact.values['how']!r} is one row of so many: {few(counts)}. Of more rows the best is better by "
+        "chance alone.",
+        "Score by a mean, or give all groups as many rows.",
+        '--score "mean of the last 10%" is the default.',
+    )
+
+
+def _same_curve(fact: Fact) -> Words:
+    return Words(
+        f"Careful: {fact.group}: {_runs(fact)} {_verb(fact, 'has', 'have')} the very rows of another seed: the seed "
+        f"changed nothing, and {_verb(fact, 'it is', 'they are')} not counted.",
+        "Look at where the seed goes in the program.",
+    )
+
+
+def _groups_of_same_curves(fact: Fact) -> Words:
+    v = fact.values
+    return Words(
+        f"Careful: {v['n']} of {v['of']} seeds have the very rows in {v['a']} as in {v['b']}: what differs between the "
+        "two changed nothing there.",
+        "Look at whether the setting reaches the program.",
+    )
+
+
+def _tasks_not_on_one_scale(fact: Fact) -> Words:
+    table = fact.values.get("table")
+    how = f"--normalise {table} (normalise={table!r})" if table else "normalise={task: (random, human)}"
+    return Words(
+        f"Scores of {fact.values['tasks']} tasks are not on one scale: IQM, mean and interval mix them. The verdict "
+        "ranks within each task and needs none.",
+        how=f"{how} puts them on one.",
     )
 
 
@@ -332,10 +371,10 @@ def _on_another_axis(fact: Fact) -> Words:
 def _leaders_differ(fact: Fact) -> Words:
     v = fact.values
     name = "IQM" if v["statistic"] == "iqm" else v["statistic"]
-    own = f"at the runs' own ends {v['own_leader']} is ahead ({name} {v['side']} by {abs(v['own']):.4g})"
+    own = f"at the runs' own ends {v['own_leader']} is ahead ({name} {v['side']} by {quantity(abs(v['own']))})"
     common = (
         f"at their common end ({v['axis']} {_position(v['common_end'])}) {v['common_leader']} is ahead "
-        f"({name} {v['side']} by {abs(v['common']):.4g})"
+        f"({name} {v['side']} by {quantity(abs(v['common']))})"
     )
     return Words(f"Careful: which of {v['a']} and {v['b']} leads depends on where runs are scored: {own}, {common}.")
 
@@ -391,6 +430,10 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "not read": _not_read,
     "groups without score": _groups_without_score,
     "one group": _one_group,
+    "one run each": _one_run_each,
+    "rows differ": _rows_differ,
+    "same curve": _same_curve,
+    "groups of same curves": _groups_of_same_curves,
     "tasks not on one scale": _tasks_not_on_one_scale,
     "no common point": _no_common_point,
     "never reached": _never_reached,

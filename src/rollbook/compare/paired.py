@@ -11,7 +11,7 @@ from rollbook.compare.group_curve import Floats
 from rollbook.compare.scores import Group
 from rollbook.stats import Interval
 from rollbook.system.brief import brief
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, quantity
 
 
 @brief
@@ -45,10 +45,11 @@ class PairedSeeds:
         sure = (
             f"no interval: {of.reason}"
             if of.low is None or of.high is None
-            else f"95 % interval {of.low:.4g} to {of.high:.4g} if no rare kind of seed was missed ({of.method})"
+            else f"95 % interval {quantity(of.low)} to {quantity(of.high)} if no rare kind of seed was missed "
+            f"({of.method})"
         )
         alone = f" Left out, without a partner: {amount(self.alone, 'run')}." if self.alone else ""
-        return f"{self.a} minus {self.b} within a seed: {of.estimate:.4g} on average, n = {n}, {sure}.{alone}"
+        return f"{self.a} minus {self.b} within a seed: {quantity(of.estimate)} on average, n = {n}, {sure}.{alone}"
 
 
 def paired_seeds(a: Group, b: Group, lower_is_better: bool) -> PairedSeeds:

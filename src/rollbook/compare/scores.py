@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rollbook.compare.group_curve import Floats
-from rollbook.stats import Interval, Verdict
+from rollbook.stats import Difference, Interval, Verdict
 from rollbook.stats.verdict import remark
 from rollbook.system.brief import brief
 
@@ -35,6 +35,7 @@ class Entry:
       otherwise: its score with the other choice of where runs are scored (`Comparison.at_why`); None if there is none.
       never: whether it came to its end without reaching the level that its score is about.
       unfinished: the status of a run that did not finish, though it has all rows that its score needs; else "".
+      rows_digest: equal for runs with the very same rows; "" if they are too few, or too alike, to tell.
     """
 
     group: str
@@ -54,6 +55,7 @@ class Entry:
     otherwise: float | None = None
     never: bool = False
     unfinished: str = ""
+    rows_digest: str = ""
 
 
 @brief
@@ -74,6 +76,7 @@ class Group:
         or inf if lower is better.
       judged_seeds: [the same], the seed of each.
       crashed_alone: of the crashed runs, those whose seed has no run of another task: no verdict counts it.
+      copies: names of the runs with the very rows of a run of another seed; they do not count.
     """
 
     label: str
@@ -89,6 +92,7 @@ class Group:
     judged_RT: Floats = field(default_factory=lambda: np.zeros((0, 1)))
     judged_seeds: tuple[int | None, ...] = ()
     crashed_alone: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
     @property
     def seeds_R(self) -> Floats:
@@ -110,6 +114,7 @@ class Pair:
       reason: why they are not compared; "" if they are.
       statistic: the statistic of `difference`.
       lower_is_better: whether lower scores are better.
+      interval: of the difference, nominally 95 % at one look; None if it is not known.
     """
 
     a: str
@@ -120,6 +125,7 @@ class Pair:
     reason: str = ""
     statistic: str = "mean"
     lower_is_better: bool = False
+    interval: Difference | None = None
 
     @property
     def better(self) -> str | None:
@@ -143,6 +149,8 @@ class Pair:
         verdict = {} if self.verdict is None else self.verdict.as_data() | {"difference_of_means": None}
         if self.verdict is not None and math.isfinite(self.verdict.difference):
             verdict["difference_of_means"] = self.verdict.difference
+        if self.interval is not None:
+            data |= {"difference_low": self.interval.low, "difference_high": self.interval.high}
         return {"a": self.a, "b": self.b, **verdict, **data, "reason": self.reason, "sentence": self.sentence()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,15 @@ from rollbook.runs import looks
 from rollbook.runs.absent import empty_set
 from rollbook.runs.fields import field_of
 from rollbook.runs.grouping import told_apart
-from rollbook.runs.grouping_facts import alike, by_what_differs, environments, mixed, shared_environments
+from rollbook.runs.grouping_facts import (
+    alike,
+    by_what_differs,
+    environment_field,
+    environments,
+    mixed,
+    one_run_each,
+    shared_environments,
+)
 from rollbook.runs.groups import grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare, Seeds
@@ -44,6 +53,8 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         raise empty_set(asked, source.root)
     if ask.task is not None:
         ask = structs.replace(ask, task=field_of(ask.task, source.rows, f"{asked[:-1]}, task={ask.task!r})"))
+    elif ask.normalise is not None:  # anchors belong to environments
+        ask = structs.replace(ask, task=environment_field(source.rows))
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     planned = ask.plan is not None
@@ -126,6 +137,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
             *of_tasks,
             *of_parts,
             *(by_what_differs(rows, labels, by, ask.task) if groups > 1 else ()),
+            *one_run_each(rows, labels, by),
             *mixed(rows, labels, by, ask.task, apart),
             *alike(rows, labels, by, ask.task),
             *_never_reached(entries, metric, level),
@@ -163,6 +175,7 @@ class Scored(NamedTuple):
     of: int = 0
     non_finite: int = 0
     otherwise: float | None = None
+    rows_digest: str = ""
 
 
 NO_SCORE = Scored()
@@ -263,7 +276,14 @@ class UpTo(NamedTuple):
             there = x <= self.at
             x, y = x[there], y[there]
         number = float(self.score(x, y)) if len(y) else math.nan
-        return Scored(number if math.isfinite(number) else None, span, not finite[-1], len(y), of, len(finite) - of)
+        score = number if math.isfinite(number) else None
+        varied = len(y) >= _TELLING and len(np.unique(y[: 10 * _TELLING])) >= _TELLING
+        digest = hashlib.blake2b(y.tobytes(), digest_size=12).hexdigest() if varied else ""
+        return Scored(score, span, not finite[-1], len(y), of, len(finite) - of, rows_digest=digest)
+
+
+_TELLING = 5
+"""So many different values make a curve that two trainings do not have by chance."""
 
 
 def called(rows: Sequence[Row]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rollbook.compare.facts import Fact
 from rollbook.runs.fields import value_at
-from rollbook.runs.grouping import what_differs
+from rollbook.runs.grouping import config_paths, names_one_run, what_differs
 from rollbook.runs.source import Row
 
 _ENVIRONMENTS = (
@@ -70,6 +70,14 @@ def environments(rows: Sequence[Row], labels: Sequence[str], by: str, task: str 
     return None
 
 
+def environment_field(rows: Sequence[Row]) -> str | None:
+    """The field that says the environment of every run; None if no field does."""
+    return next(
+        (field for field in _ENVIRONMENTS if field != "project" and all(value_at(r, field) is not None for r in rows)),
+        None,
+    )
+
+
 def shared_environments(rows: Sequence[Row], labels: Sequence[str], by: str) -> tuple[str, list[str]] | None:
     """The field that says the environment, and its values, where every seed of every group ran in all of them.
 
@@ -88,6 +96,18 @@ def shared_environments(rows: Sequence[Row], labels: Sequence[str], by: str) -> 
         if known and len(every) > 1 and all(found == every.keys() for found in ran.values()):
             return field, [*every]
     return None
+
+
+def one_run_each(rows: Sequence[Row], labels: Sequence[str], by: object) -> list[Fact]:
+    """A fact that names a field by which runs come together, if what differs made a group of each of them."""
+    if by != "auto" or len(rows) < 4 or len(set(labels)) < len(rows):
+        return []
+    paths = [f"config.{path}" for path in config_paths(rows) if not names_one_run(path)]
+    for field in (*_ALGORITHMS, *(path for path in paths if path not in _ALGORITHMS)):
+        values = [str(value_at(row, field)) for row in rows if value_at(row, field) is not None]
+        if len(values) == len(rows) and 1 < len(set(values)) <= len(rows) // 2:
+            return [Fact("one run each", values={"field": field, "groups": len(set(values))})]
+    return []
 
 
 def mixed(

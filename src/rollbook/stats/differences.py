@@ -9,6 +9,7 @@ while seeds come in, use the repeated interval of `verdict`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from rollbook.stats.draws import seed_counts
 from rollbook.stats.intervals import DRAWS
 from rollbook.stats.replicates import replicates
 from rollbook.system.brief import brief
+from rollbook.system.texts import quantity
 
 
 @brief
@@ -68,11 +70,37 @@ class Difference:
         }.get(self.statistic, f"Probability that a run of {a} scores more than one of {b}")
         seeds = f"n = {self.n_a} and {self.n_b}"
         if self.low is None or self.high is None:
-            return f"{what}: {self.estimate:,.4g} ({seeds}); no interval: {self.reason}."
+            return f"{what}: {quantity(self.estimate)} ({seeds}); no interval: {self.reason}."
         return (
-            f"{what}: {self.estimate:,.4g}, {100 * self.level:g} % interval {self.low:,.4g} to {self.high:,.4g} "
-            f"({self.method}, {seeds})."
+            f"{what}: {quantity(self.estimate)}, {100 * self.level:g} % interval {quantity(self.low)} to "
+            f"{quantity(self.high)} ({self.method}, {seeds})."
         )
+
+
+def sentence_of_differences(found: Sequence[tuple[str, str, Difference]]) -> str:
+    """Differences of means or IQMs in one sentence, each from the larger to the smaller.
+
+    Args:
+      found: (a, b, their difference), at least one, all of one statistic.
+    """
+    name = {"iqm": "IQMs", "mean": "means"}.get(found[0][2].statistic, found[0][2].statistic)
+    parts: list[str] = []
+    methods: dict[str, None] = {}
+    for a, b, of in found:
+        swap = of.estimate < 0
+        first, second, size = (b, a, -of.estimate) if swap else (a, b, of.estimate)
+        ends = ""
+        if of.low is not None and of.high is not None:
+            low, high = (-of.high, -of.low) if swap else (of.low, of.high)
+            ends, methods[of.method] = f" ({quantity(low)} to {quantity(high)})", None
+        parts.append(f"{first} minus {second} {quantity(size)}{ends}")
+    what = "Difference" if len(parts) == 1 else "Differences"
+    how = f"; nominally {100 * found[0][2].level:g} % intervals ({', '.join(methods)})" if methods else ""
+    if len(methods) and len(parts) == 1:
+        how = how.replace("intervals", "interval")
+    if not methods:
+        how = f"; no interval: {found[0][2].reason}"
+    return f"{what} of the {name}: {', '.join(parts)}{how}."
 
 
 def difference(

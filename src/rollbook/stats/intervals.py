@@ -13,6 +13,7 @@ can include that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ from rollbook.stats.closed_forms import (
 from rollbook.stats.draws import seed_counts
 from rollbook.stats.replicates import replicates
 from rollbook.system.brief import brief
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, quantity
 
 DRAWS = 4_999
 """Resamples of a bootstrap interval; below 10 seeds its ends are so far out that fewer resamples do not reach them."""
@@ -182,14 +183,14 @@ class Interval:
         name = {"iqm": "IQM", "optimality_gap": "Optimality gap", "solved": "Share of seeds that solved the task"}.get(
             self.statistic, self.statistic.replace("_", " ").capitalize()
         )
-        span = f"{_number(self.smallest)} and {_number(self.largest)}"
+        span = f"{quantity(self.smallest)} and {quantity(self.largest)}"
         if self.n == 1:
-            return f"{metric} {_number(self.estimate)}: one seed. An interval needs at least 5."
+            return f"{metric} {quantity(self.estimate)}: one seed. An interval needs at least 5."
         if self.n == 2 and self.low is None:
             return f"{metric} {span}: two seeds. An interval needs at least 5."
         if self.smallest == self.largest and self.statistic != "solved":
             return (
-                f"All {self.n} seeds score {_number(self.estimate)}. No spread was seen, so no interval can be "
+                f"All {self.n} seeds score {quantity(self.estimate)}. No spread was seen, so no interval can be "
                 "computed; this is not certainty."
             )
         few = f"{metric} between {span} ({self.n} seeds). The true median is inside such a range in "
@@ -197,19 +198,49 @@ class Interval:
             share = 100 * (1 - 2.0 ** (1 - self.n))
             return f"{few}{share:g} % of studies; so few seeds say nothing surer."
         if self.low is None or self.high is None:
-            return f"{name} {_number(self.estimate)} (n = {self.n}); no interval: {self.reason}."
+            return f"{name} {quantity(self.estimate)} (n = {self.n}); no interval: {self.reason}."
         left = f" Left out for lack of a task: {amount(self.left_out, 'seed')}." if self.left_out else ""
-        ends = f"{_number(self.low)} to {_number(self.high)}"
+        ends = f"{quantity(self.low)} to {quantity(self.high)}"
         how = f"{self.method}, {amount(self.n, 'seed')}"
         if self.claim is None:
             return (
-                f"{name} {_number(self.estimate)}, {100 * self.level:g} % interval {ends} if no rare kind of seed was "
+                f"{name} {quantity(self.estimate)}, {100 * self.level:g} % interval {ends} if no rare kind of seed was "
                 f"missed ({how}).{left}"
             )
         return (
-            f"{name} {_number(self.estimate)}; the true value lies between {ends.replace(' to ', ' and ')} in at least "
-            f"{100 * self.claim:g} % of such studies ({how}).{left}"
+            f"{name} {quantity(self.estimate)}; the true value lies between {ends.replace(' to ', ' and ')} in at "
+            f"least {100 * self.claim:g} % of such studies ({how}).{left}"
         )
+
+
+def sentence_of_several(found: Sequence[tuple[str, Interval]], metric: str = "score") -> str | None:
+    """The intervals of several groups in one sentence; None if not the same holds of all of them.
+
+    Args:
+      found: (name, interval) of each group.
+      metric: what was measured.
+    """
+    (_, first), *_ = found
+    alike = {(of.statistic, of.n, of.method, of.claim, of.level, of.left_out, of.low is None) for _, of in found}
+    if len(alike) > 1 or first.left_out or first.statistic not in ("iqm", "mean", "median"):
+        return None
+    if first.n == 1:
+        values = ", ".join(f"{label} {quantity(of.estimate)}" for label, of in found)
+        return f"{metric} of one seed each: {values}. An interval needs at least 5."
+    if first.low is None or any(of.smallest == of.largest for _, of in found):
+        return None
+    name = "IQM" if first.statistic == "iqm" else first.statistic.capitalize()
+    parts = [
+        f"{label} {quantity(of.estimate)} ({quantity(of.low)} to {quantity(of.high)})"
+        for label, of in found
+        if of.low is not None and of.high is not None
+    ]
+    sure = (
+        f"{100 * first.level:g} % intervals if no rare kind of seed was missed"
+        if first.claim is None
+        else f"the true value lies between the two in at least {100 * first.claim:g} % of such studies"
+    )
+    return f"{name}: {', '.join(parts)}; {sure} ({first.method}, {amount(first.n, 'seed')} of each)."
 
 
 def interval(
@@ -365,7 +396,3 @@ def complete_seeds(scores_RT: ArrayLike) -> tuple[Floats, int]:
         raise BadInput(f"scores_RT has the shape {scores.shape}; it has to be [seeds, tasks].")
     whole = ~np.isnan(scores).any(axis=1)
     return scores[whole], int((~whole).sum())
-
-
-def _number(value: float) -> str:
-    return f"{value:,.4g}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rollbook.stats.judging import FEWEST
 from rollbook.stats.plan import Plan
 from rollbook.system.brief import brief
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, quantity
 
 
 @brief
@@ -162,9 +162,13 @@ def cannot(verdict: Verdict, against_one: int = 0) -> str:
       against_one: how many pairs there would be if each group were compared with one alone; 0: no such advice.
     """
     v = verdict
-    words = f"{_counts(v)} cannot decide among {amount(v.pairs, 'pair')} of groups, whatever they score"
-    ways = [f"{v.enough} of each can"] if v.enough is not None else []
-    if against_one and against_one < v.pairs:
+    few = v.outcome == "too few seeds"
+    among = f"among {amount(v.pairs, 'pair')} of groups"
+    words = (
+        f"No verdict {among} from {_counts(v)}" if few else f"{_counts(v)} cannot decide {among}, whatever they score"
+    )
+    ways = [f"it takes {v.enough} of each" if few else f"{v.enough} of each can"] if v.enough is not None else []
+    if against_one and against_one < v.pairs and v.n >= FEWEST:
         ways.append(f"so can fewer pairs: --against GROUP compares each group with one alone ({against_one} pairs)")
     return f"{words}{': ' if ways else ''}{'; '.join(ways)}."
 
@@ -175,6 +179,29 @@ def short(verdict: Verdict) -> str:
     if v.ahead is None or v.p is None:
         return f"{v.a} and {v.b}: neither is ahead."
     return f"{v.ahead} is ahead of {_other(v, v.ahead)}: it wins {_pairs(v)} (p {_equals(v.p)} alone)."
+
+
+def better_than(verdicts: Sequence[Verdict]) -> str:
+    """The arms that one arm is better than, in one sentence for many pairs."""
+    winner = verdicts[0].better or ""
+    losers = ", ".join(_other(v, winner) for v in verdicts)
+    at_most = "at most " if len(verdicts) > 1 else ""
+    lower = ", lower is better" if verdicts[0].plan.lower_is_better else ""
+    words = f"{winner} is better than {losers} (p {at_most}{number(max(v.p or 0.0 for v in verdicts))}{lower})."
+    lost = ", ".join(_other(v, winner) for v in verdicts if v.holds is False)
+    if verdicts[0].holds is None:
+        return words
+    return (
+        f"{words} It would {f'not be so of {lost}' if lost else 'still be so'} if one more seed of {winner} had failed."
+    )
+
+
+def undecided(verdicts: Sequence[Verdict], of: int) -> str:
+    """How many of many pairs are not decided, and how near they are to it."""
+    p = [v.p for v in verdicts if v.p is not None]
+    limits = [v.limit for v in verdicts if v.limit is not None]
+    near = f" (p {number(min(p))} or more; {number(max(limits))} or less decides)" if p and limits else ""
+    return f"Not decided: {len(verdicts)} of {of} pairs{near}."
 
 
 def unseen(seeds: int, share: float) -> str:
@@ -246,9 +273,10 @@ def _all_equal(v: Verdict) -> str:
 
 
 def _within_delta(v: Verdict) -> str:
+    delta, low, high = (quantity(end or 0.0) for end in (v.plan.delta, v.low, v.high))
     return (
-        f"{v.a} and {v.b}: no difference of the means larger than {v.plan.delta:.4g}: it lies between {v.low:.4g} and "
-        f"{v.high:.4g} ({v.n_a} and {v.n_b} seeds)."
+        f"{v.a} and {v.b}: no difference of the means larger than {delta}: it lies between {low} and {high} "
+        f"({v.n_a} and {v.n_b} seeds)."
     )
 
 

@@ -83,3 +83,8 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def quantity(value: float) -> str:
+    """A measured number in four digits, large ones whole and with separators: 0.9833, 171.7, 44,820."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.4g}"
