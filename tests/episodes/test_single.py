@@ -41,6 +41,25 @@ def test_each_episode_is_one_row_with_its_return_length_and_end(notebook: Any, m
     assert all(row["seconds"] >= 0 for row in notebook.table("episodes"))
 
 
+def test_resets_at_regular_intervals_are_not_taken_for_a_time_limit(notebook: Any, make_env: Any) -> None:
+    """A program that evaluates at intervals and then resets; a limit outside would have allowed no longer episode."""
+    env = RecordEpisodes(make_env([5]), notebook)
+    for _ in range(4):
+        play(env, 1)
+        env.reset()
+        for _ in range(2):
+            env.step(0)
+    env.reset()
+    assert notebook.counts == {}
+    limited = RecordEpisodes(make_env([5]), notebook)
+    for _ in range(4):
+        limited.reset()
+        for _ in range(3):
+            limited.step(0)
+    limited.reset()
+    assert notebook.counts == {"episodes_cut_short": 1}
+
+
 def test_callbacks_can_ask_which_run_gets_the_episodes(notebook: Any, make_env: Any) -> None:
     """They do not record them again."""
     nonce = notebook.run.internals.about.nonce

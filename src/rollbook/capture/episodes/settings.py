@@ -113,6 +113,7 @@ class EpisodeSettings:
         self._era = 0
         self.finished = (0, 0, 0.0)
         self._cut: dict[tuple[int, int], int] = {}
+        self._longest = 0
         self.described = False
         self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
         self.reads_all_infos = components not in ("auto", None)
@@ -130,7 +131,7 @@ class EpisodeSettings:
         if self.described:
             return
         self.described = True
-        with counted(self.recorder.count, "env_description", "the spaces of an environment could not be written down"):
+        with counted(self.recorder.count, "env_description", "the spaces of an environment could not be stored"):
             described = {key: text for key, text in texts().items() if text}
             self.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
 
@@ -143,16 +144,21 @@ class EpisodeSettings:
         if finished.noted:
             return
         self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
+        self._longest = max(self._longest, finished.length)
         episodes, steps, total = self.finished
         self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
 
     def note_cut(self, env_index: int, length: int) -> None:
         """A reset has cut an episode short. The third one of a length points to a time limit, which is reported once.
 
+        An episode that ran longer shows that there is no such limit: the program itself resets at regular intervals.
+
         Args:
           env_index: of the sub-environment: a reset of a vector is one cut of each.
           length: its steps so far.
         """
+        if length < self._longest:
+            return
         kind = (env_index, length)
         if len(self._cut) < _MOST_LENGTHS or kind in self._cut:
             self._cut[kind] = self._cut.get(kind, 0) + 1
