@@ -553,6 +553,18 @@ def test_environments_in_which_every_seed_ran_are_its_tasks(tmp_path: Path) -> N
     assert unasked.sentences()[0].startswith("Each environment (config.env: Cart-v1, Pole-v5) is a task")
 
 
+def test_a_sweep_over_environments_says_first_that_their_scores_are_taken_together(tmp_path: Path) -> None:
+    benchmark(tmp_path)
+    runs = rollbook.open(tmp_path)
+    careful = [words for words in runs.sweep("test/return").sentences() if "Careful" in words]
+    assert careful == [
+        "Careful: scores of 2 environments (config.env: Cart-v1, Pole-v5) are taken together. Choose the runs of one."
+    ]
+    assert not any(
+        "Careful" in words for words in runs.where("config.env = 'Cart-v1'").sweep("test/return").sentences()
+    )
+
+
 def test_projects_may_be_the_tasks(tmp_path: Path) -> None:
     for project in ("cart", "pole"):
         for algo, value in (("ppo", 1.0), ("sac", 9.0)):

@@ -43,9 +43,11 @@ def compare(
 ) -> None:
     """Say which group of runs is better, how sure that is, and what would decide it.
 
+    Without --metric, by the score that the runs have: that of tests before that of training.
+
     \b
     Examples:
-      rollbook compare cartpole --metric test/return
+      rollbook compare cartpole
       rollbook compare cartpole --metric test/return --by config.algo
       rollbook compare cartpole -m test/return --by config.algo,config.lr
       rollbook compare cartpole -m test/return --by config.algo --against dqn
@@ -53,7 +55,8 @@ def compare(
     """
     chosen = find_runs(runs, root, where)
     if metric is None:
-        raise click.UsageError(_which_metric(chosen))
+        metric = _usual_score(chosen)
+        remark(f"by {clean(metric)}; --metric names another score")
     answer = chosen.compare(metric, by, **options)
     if as_json:
         print_json({**answer.as_data(), **({"latex": answer.latex()} if latex else {})})
@@ -78,6 +81,18 @@ def _next(more: dict[str, int], groups: int) -> str:
     else:
         what = " and ".join(f"{amount(n, 'more seed')} of {label}" for label, n in more.items())
     return f"Next: train {what}, then type again: rollbook {shlex.join(sys.argv[1:])}"
+
+
+def _usual_score(runs: RunSet) -> str:
+    """The score that most people mean; an error that says what there is if no key is called like a score."""
+    from rollbook.runs.source import Files
+    from rollbook.runs.sweeping import metrics_of, score_among
+
+    rows = runs.rows()
+    found = score_among(metrics_of(Files(rows, runs.root), rows))
+    if found is None:
+        raise click.UsageError(_which_metric(runs))
+    return found
 
 
 def _which_metric(runs: RunSet) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rollbook import compare
@@ -14,6 +14,7 @@ from rollbook.errors import BadInput
 from rollbook.runs.comparing import NO_SCORE, scores_at
 from rollbook.runs.fields import value_at
 from rollbook.runs.grouping import RunGroup, auto_columns, groups_of
+from rollbook.runs.grouping_facts import mixed
 from rollbook.runs.groups import begun_first, name_of, seed_of, units_of
 from rollbook.runs.measures import level_of, score_named
 from rollbook.runs.questions import Sweep
@@ -143,6 +144,7 @@ def swept(ask: Sweep, source: Source) -> Swept:
         higher_is_better=not lower,
         seed=ask.seed,
     )
+    careful = [fact.remark for fact in mixed(rows, [project] * len(rows), "", None)]
     return Swept(
         project=project,
         projects={name: (len(of_project[name]), len(each)) for name, each in configurations.items()},
@@ -151,7 +153,7 @@ def swept(ask: Sweep, source: Source) -> Swept:
         how=ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function"),
         end=end,
         lower_is_better=lower,
-        sweep=found,
+        sweep=replace(found, notes=(*careful, *found.notes)),
         groups={group.id: group for group in groups},
         entries=tuple(entries),
         left_out=len(every) - len(groups),
@@ -186,6 +188,12 @@ def telling_first(have: Mapping[str, int]) -> list[str]:
         return not (scored and _TESTS.match(key)), not scored, not key.endswith("return"), -have[key], key
 
     return sorted((key for key in have if not key.startswith(("rollbook/", "host/"))), key=rank)
+
+
+def score_among(keys: Sequence[str]) -> str | None:
+    """The score that a question is about where nobody names one: the first of `telling_first`; None without a score."""
+    first = next(iter(keys), "")
+    return first if _SCORES.search(first) and not _SPREAD.search(first) else None
 
 
 def _settings(groups: Sequence[RunGroup[Row]], rows: Sequence[Row]) -> dict[str, dict[str, object]]:
