@@ -255,6 +255,8 @@ def test_compare_without_a_metric_is_by_the_score_that_the_runs_have_and_says_wh
     unnamed, named = call("compare", "test-return"), call("compare", "test-return", "--metric", "test/return")
     assert (unnamed.exit_code, unnamed.stdout.splitlines()[:3]) == (0, named.stdout.splitlines()[:3])
     assert "by test/return; --metric names another" in unnamed.stderr
+    assert call("plot", "test-return").stdout.startswith("test/return by what differs")
+    assert call("plot", "update-entropy").exit_code == 1
     without = call("compare", "update-entropy")
     assert (without.exit_code, without.stdout) == (2, "")
     assert "say --metric, the score. The newest run has: " in without.stderr

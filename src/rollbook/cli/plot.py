@@ -22,7 +22,13 @@ _LINES_OF_TEXT = 22
 
 @click.command()
 @runs_options
-@click.option("--key", "-k", "keys", multiple=True, help="The metric, such as test/return; may be repeated.")
+@click.option(
+    "--key",
+    "-k",
+    "keys",
+    multiple=True,
+    help="The metric, such as test/return; may be repeated; default: the score that the runs have.",
+)
 @click.option(
     "--by",
     type=kind_of(Curves, "by"),

@@ -20,6 +20,7 @@ from rollbook.runs.questions import Compare, Fields
 from rollbook.runs.questions import Curves as CurvesOf
 from rollbook.runs.results import measures_of
 from rollbook.runs.source import Files
+from rollbook.runs.sweeping import metrics_of, score_among
 from rollbook.schema.question import options as question_options
 from rollbook.system.texts import amount
 
@@ -67,6 +68,8 @@ def picture_of(
     make, known = _MAKERS[chart]
     keys = [key] if isinstance(key, str) else [str(each) for each in key]
     keys = [each for each in keys if each]
+    if not keys and rows and (usual := score_among(metrics_of(Files(rows, root), rows))):
+        keys = [usual]
     if not keys:
         offered = Book(str(rows[-1]["path"])).keys() if rows else []
         raise BadInput(f"plot(chart={chart!r}): say which key, key=… or --key.", did_you_mean("", offered))

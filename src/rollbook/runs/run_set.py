@@ -859,8 +859,8 @@ class RunSet(Sequence["Book"]):
         """A chart of the runs.
 
         Args:
-          key: the metric. chart="small_multiples" accepts several, or one with panels="config.env": one panel for each
-            value of that field.
+          key: the metric; "": the score that the runs have. chart="small_multiples" accepts several, or one with
+            panels="config.env": one panel for each value of that field.
           by: the field that forms the groups, or several; "auto": what differs in the configuration; None: one group,
             for charts that compare nothing.
           x: see `curves`.
