@@ -85,6 +85,13 @@ def x_clock(column: str) -> str:
     return "step" if words in ("step", "steps") else clock
 
 
+def axis_order(column: str) -> int:
+    """The order in which columns are taken as x-axis: environment steps first, the number of a row last."""
+    order = ("env_step", "step", "gradient_step", "epoch", "episode")
+    clock = x_clock(column)
+    return order.index(clock) if clock in order and column not in ("index", "x", "t") else len(order)
+
+
 def standing(rows: Sequence[Mapping[str, object]]) -> frozenset[str]:
     """The columns called like a clock that have one reading in all of some rows: they say where a training shall end.
 

@@ -273,7 +273,7 @@ def _read(file: str, size: int, mtime: int) -> dict[str, Any]:
     try:
         with open(file, encoding="utf-8", errors="backslashreplace") as stream:
             text = _ADDRESS.sub("", stream.read(_LONGEST))
-        parsed = json.loads(text) if file.endswith(".json") else _yaml(text)
+        parsed = json.loads(text) if file.endswith(".json") else yaml_of(text)
         return parsed if isinstance(parsed, dict) and _is_small(parsed, [_MOST]) else {}
     except (OSError, ValueError, RecursionError):
         return {}
@@ -286,7 +286,7 @@ def _is_small(value: object, left: list[int]) -> bool:
     return left[0] >= 0 and all(_is_small(inner, left) for inner in inside)
 
 
-def _yaml(text: str) -> object:
+def yaml_of(text: str) -> object:
     """Yaml as plain data; tags, such as those of Python, are ignored.
 
     Raises:

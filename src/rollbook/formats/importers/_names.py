@@ -50,8 +50,8 @@ def as_name(text: str) -> str:
     return check_name("name", clean or "imported")
 
 
-_REWARDS = frozenset({"reward", "rewards", "rew", "score", "scores"})
-_LENGTHS = frozenset({"length", "lengths", "len", "ep_len", "episode_length", "episode_lengths"})
+REWARDS = frozenset({"reward", "rewards", "rew", "score", "scores"})
+LENGTHS = frozenset({"length", "lengths", "len", "ep_len", "episode_length", "episode_lengths"})
 _SPREAD = re.compile(r"std|iqm|median|min|max|low|upp|high|conf|ci\b|sem|err", re.IGNORECASE)
 
 
@@ -66,10 +66,10 @@ def names_of_returns(first: Mapping[str, Sequence[Any]], x: str) -> dict[str, st
       first: the first values of each column.
       x: the column along which rows are drawn; "" if each row is an episode.
     """
-    plain = [name for name in first if name.strip().lower() in _REWARDS]
+    plain = [name for name in first if name.strip().lower() in REWARDS]
     if len(plain) != 1 or any(aliases.canonical(name) in ("train/return", "test/return") for name in first):
         return {}
-    if not x or any(name.strip().lower() in _LENGTHS for name in first):
+    if not x or any(name.strip().lower() in LENGTHS for name in first):
         return {plain[0]: "episode_reward"}
     axis = next((name for name in first if x_clock(name) == "episode"), x)
     readings = [int(reading) for reading in first.get(axis, ()) if is_reading(reading)]
@@ -82,3 +82,17 @@ def names_of_returns(first: Mapping[str, Sequence[Any]], x: str) -> dict[str, st
     if x_clock(axis) not in ("step", "env_step") or 1 in strides or not all(map(_SPREAD.search, others)):
         return {}
     return {plain[0]: "mean_reward"}
+
+
+_RESULTS = re.compile(
+    r"(?:^|[^a-z])(?:rewards?|returns?|rews?|scores?|loss(?:es)?|success(?:es)?|win_?rates?|regrets?|accuracy|acc|"
+    r"episode_?(?:rewards?|returns?|lengths?)|ep_?rew\w*|ep_?ret\w*|performance|fitness|q_?values?)(?:[^a-z]|$)",
+    re.IGNORECASE,
+)
+"""Names of lists and columns that say that they are results of a training."""
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def is_result(name: str) -> bool:
+    """Whether a list or column is called like a result of a training."""
+    return _RESULTS.search(_CAMEL.sub("_", name)) is not None

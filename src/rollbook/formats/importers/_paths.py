@@ -29,7 +29,7 @@ _ALGORITHMS = frozenset(
     "ppo2 ppoc ppolag ppolagrangian ppolstm ppornn pqn prioritizeddqn qlearning qmix qplex qrdqn qrsac qtran r2d2 r2d3 "
     "rad rainbow rainbowdqn random rebrac recurrentppo redq reinforce rlpd rnd rppo sac sacae sacd sacdiscrete saclag "
     "sacn sarsa simba slac sql svg td3 td3bc td3lag tdmpc tdmpc2 tqc trpo trpolag trpolagrangian ucb vdn vmpo vpg "
-    "vtrace wdqn xql rloo dpo".split()
+    "vtrace wdqn xql rloo dpo expectedsarsa doubleqlearning sarsalambda nstepsarsa dynaq".split()
 )
 """Names of algorithms as they are written in folders, in lower case and without signs between their parts."""
 

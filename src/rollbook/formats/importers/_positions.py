@@ -30,7 +30,7 @@ _SIGNS = "-_ .,+"
 _CONTENT = re.compile(
     r"(?:^|(?<=[-_ .]))(?:scores?|results?|rewards?|returns?|logs?|metrics|data|history|agents?|evaluations?|eval|"
     r"training|train|testing|progress|stats|curves?|runs?|experiments?|monitor|output|summary|"
-    r"learning)(?=$|[-_ .])[-_ .]?",
+    r"(?<![qQ][-_ ])learning)(?=$|[-_ .])[-_ .]?",
     re.IGNORECASE,
 )
 """Words that say what a file holds, and not what was trained."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
-from rollbook.formats.importers._names import SPLITTING, names_of_returns
+from rollbook.formats.importers._names import LENGTHS, REWARDS, SPLITTING, is_result, names_of_returns
 from rollbook.formats.importers._paths import STAGES, TRAINING, is_algorithm
 from rollbook.formats.importers._tables import (
     Header,
@@ -26,7 +26,7 @@ from rollbook.formats.importers._tables import (
 )
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema import aliases
-from rollbook.schema.counters import SPELLINGS, clock_name, is_reading, standing, x_clock
+from rollbook.schema.counters import SPELLINGS, axis_order, clock_name, is_reading, standing, x_clock
 from rollbook.system.files import pasted, run_name_of
 
 TYPE_CHECKING = False
@@ -56,6 +56,9 @@ _KNOWN = (*_PROGRESS, "metrics.csv", "progress.tsv")
 
 _ROW = "row"
 """As the value of `x`: the number of the row."""
+
+_ROW_NUMBERS = frozenset({"index", "x", "t"})
+"""Columns that any table may have: they are the x-axis of one that has results."""
 
 _DOWNLOADED = re.compile(r"run-(?P<run>.*)-tag-(?P<tag>.+)")
 """What TensorBoard calls the CSV files that it offers for download."""
@@ -201,11 +204,13 @@ class Csv:
         named_axis = self._x or str(labels_of(file).get("x", ("", ""))[0])
         if named_axis == _ROW or named_axis in header.columns:
             return named_axis
-        if len(header.columns) == 1:
+        if len(header.columns) == 1 or _are_episodes(header):
             return _ROW
         stat = os.stat(file)
         counting = _counting(file, stat.st_mtime_ns, stat.st_size)
-        named = [name for name in sorted(header.columns, key=_by_clock) if name in counting]
+        named = [name for name in sorted(header.columns, key=axis_order) if name in counting]
+        if not any(name not in _ROW_NUMBERS or is_result(other) for name in named for other in header.columns):
+            return ""
         if len(named) < 2 and not _dividing(file, header, stat.st_mtime_ns, stat.st_size):
             return named[0] if named else ""
         steady = _steady(file, stat.st_mtime_ns, stat.st_size)
@@ -316,6 +321,7 @@ class Csv:
         start = _start_of(file, timed, written, stat.st_size) if timed else written
         moment = start
         melted = _melted(header)
+        of_row = "episode" if _are_episodes(header) else "step"
         for number, texts in _rows_of(file, header, run, wanted):
             cells_of_row = {name: value_of(text) for name, text in texts.items()}
             if wanted is not None and wanted.columns:
@@ -329,7 +335,7 @@ class Csv:
                     del cells_of_row[timed]
             if melted and isinstance(called := cells_of_row.pop(melted[0], None), str):
                 cells_of_row[called] = cells_of_row.pop(melted[1], None)
-            readings = {"step": number} if x == _ROW else {}
+            readings = {of_row: number} if x == _ROW else {}
             for name, clock in clocks.items():
                 reading: Any = cells_of_row.get(name)
                 if name == x and may_be_cut and isinstance(reading, float) and math.isfinite(reading):
@@ -613,18 +619,19 @@ def _names_of(file: Path, header: Header) -> dict[str, str]:
     return {"Value": spelled}
 
 
-def _by_clock(column: str) -> int:
-    """The order in which columns are taken as x-axis: environment steps first, the number of a row last."""
-    order = ("env_step", "step", "gradient_step", "epoch", "episode")
-    clock = x_clock(column)
-    return order.index(clock) if clock in order and column not in ("index", "x", "t") else len(order)
-
-
 def _melted(header: Header) -> tuple[str, str] | None:
     """The columns with the name of a metric and with its value, of a table with a row for each metric."""
     lower = {name.lower(): name for name in header.columns}
     named, valued = (next((lower[name] for name in names if name in lower), "") for names in (_METRICS, _VALUES))
     return (named, valued) if named and valued else None
+
+
+def _are_episodes(header: Header) -> bool:
+    """Whether each row of a table without any counter is an episode: it has a return and a length."""
+    if any(map(x_clock, header.columns)):
+        return False
+    names = {name.lower() for name in header.columns}
+    return bool(names & REWARDS) and bool(names & LENGTHS)
 
 
 def _are_apart(readings: Sequence[object]) -> bool:

@@ -1,4 +1,4 @@
-"""Returns without a tool: .npy, lists in JSON, numbers in text files; gym's stats.json and keras-rl's log.json."""
+"""Results without a tool: .npy, JSON, YAML, pickles, numbers in text files; gym's stats.json and Dopamine's logs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import json
 import os
 import re
 import zlib
-from collections import Counter
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._beside import CONFIG_NAMES, describe, yaml_of
+from rollbook.formats.importers._contents import GYM, Content, axis_of, runs_in
 from rollbook.formats.importers._labels import labels_of
-from rollbook.formats.importers._names import SPLITTING, names_of_returns
-from rollbook.formats.importers._paths import is_environment, read_path
+from rollbook.formats.importers._names import names_of_returns
+from rollbook.formats.importers._paths import read_path
+from rollbook.formats.importers._pickled import value_of_pickle
+from rollbook.formats.importers._registry import patterns
 from rollbook.protocols import ForeignRun, Row
-from rollbook.schema.counters import is_reading, x_clock
+from rollbook.schema.counters import clock_name, is_reading, x_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,18 +32,18 @@ _TELLING = re.compile(rf"(?:^|.*[-_. ]){_WORDS}(?:[-_. ].*|\d*$)", re.IGNORECASE
 """File names that say that what is inside are results."""
 
 _OF_TEST = re.compile(r"(?:^|[-_. ])(?:evals?|evaluations?|tests?|testing)(?:[-_. ]|$)", re.IGNORECASE)
-_OF_A_SEED = re.compile(r"(?:seed|run|trial|s|rep)?[-_ ]?(?P<n>\d+)", re.IGNORECASE)
 _LONGEST = 64 * 1024 * 1024
 _MOST = 5_000_000
-_MOST_RUNS = 2_000
-"""A list that says more of its rows than this is no list of runs."""
 
 _UNREAD = {
-    ".pkl": "It is a pickle, which can run code when it is read: save a table or a .npy of it",
-    ".pickle": "It is a pickle, which can run code when it is read: save a table or a .npy of it",
     ".gz": "It is compressed: unpack it with gunzip --keep",
     ".zip": "It is an archive: unpack it",
+    ".tar": "It is an archive: unpack it",
+    ".tgz": "It is an archive: unpack it",
     ".xlsx": "It is a spreadsheet: save it as CSV",
+    ".h5": "It is HDF5, which is not read: save it as CSV",
+    ".hdf5": "It is HDF5, which is not read: save it as CSV",
+    ".mat": "It is a file of MATLAB, which is not read: save it as CSV",
     ".parquet": "Which of its columns are what is not known: save it as CSV",
     ".feather": "Which of its columns are what is not known: save it as CSV",
 }
@@ -49,45 +51,42 @@ _UNREAD = {
 
 _OF_RESULTS = re.compile(
     r"(?:.*[-_. ])?(?:progress|metrics|monitor|history|results?|scores?|rewards?|returns?|evaluations?|"
-    r"learning[-_]curves?|training[-_]log)(?:[-_. ].*|\d*)",
+    r"learning[-_]curves?|logs?|training[-_]log|stats)(?:[-_. ].*|\d*)",
     re.IGNORECASE,
 )
 
-_GYM = ("episode_rewards", "episode_lengths", "timestamps")
+_DAMAGED = "It is no JSON: it may be damaged, or half written"
+_PICKLED = (".pkl", ".pickle")
+_IN_WORDS = (".json", ".yaml", ".yml")
+_DOPAMINE = re.compile(r"log_(\d+)")
+"""A pickle of all iterations so far, which Dopamine writes after each of them."""
+
+_NO_RESULTS = re.compile(r"(?:wandb-|package|tsconfig|tokenizer|.*config\.|.*vocab|.*schema\.).*", re.IGNORECASE)
 
 
 class Scores:
-    """Files with nothing but results: a row of numbers in .npy, .json or .txt, lists by name, gym's *.stats.json.
+    """Files with nothing but results: a row of numbers in .npy, JSON or .txt, lists by name, gym's *.stats.json.
 
     A single row of numbers is `eval_return` if the file's name says that it is of tests, else `returns`; its place is
     the clock `episode`, or `step` for tests. Lines of two numbers of which the first counts are episode and return. Of
-    lists of equal length by name, one may be the x-axis. A list for each seed is a run each. Anything else would be a
-    guess and is refused.
+    lists of equal length by name, one may be the x-axis. Lists by seed, algorithm or any other name of a run are a run
+    each. JSON is looked into whatever its file is called; YAML and pickles if their name says that they hold results.
+    Pickles are read without running anything in them (`_pickled.py`). Anything else would be a guess and is refused.
     """
 
     name = "scores"
     what = "file of scores"
     files = (
-        "*.stats.json",
-        "log.json",
-        "history.json",
-        "*_history.json",
-        "*_metrics.json",
-        "score.json",
         "*.json.gz",
-        "*scores*.json",
-        "*rewards*.json",
-        "*returns*.json",
-        "*results*.json",
-        "training_log*.json",
         "*scores*.txt",
         "*rewards*.txt",
         "*returns*.txt",
         "*scores*.csv",
         "*rewards*.csv",
         "*returns*.csv",
+        "log_[0-9]*",
     )
-    looks_into = (".npy", ".npz", *_UNREAD)
+    looks_into = (".npy", ".npz", *_PICKLED, *_IN_WORDS, *_UNREAD)
 
     def __init__(self) -> None:
         self.refused: dict[Path, str] = {}
@@ -101,7 +100,7 @@ class Scores:
         made = [run for file in _files(path) for run in self._of_file(file)]
         if path.is_file():
             file = path.resolve()
-            if file in self.refused:
+            if self.refused.get(file, _DAMAGED) != _DAMAGED:
                 raise BadInput(f"import {path}: {self.refused[file]}")
             if not made:
                 made = [ForeignRun(file.stem, files=[file], home=file.parent, part=file.stem)]
@@ -113,24 +112,21 @@ class Scores:
         return made
 
     def _of_file(self, file: Path) -> Iterator[ForeignRun]:
-        content = _content(file)
-        if content is None:
-            return
-        if isinstance(content, str):
-            self.refused[file] = content
+        held = _content(file)
+        if isinstance(held, str):
+            if held:
+                self.refused[file] = held
             return
         stem = file.name.removesuffix(".gz").removesuffix(file.suffix if file.suffix != ".gz" else ".json")
-        for mark, columns, tests, of_run in _series(file, content):
+        tests = _OF_TEST.search(stem) is not None
+        for mark, fields, tables, config in held:
             run = ForeignRun(f"{file.parent.name}-{stem}{mark}", files=[file], home=file.parent)
             run.part = f"{stem}{mark}"
-            run.algo, run.env = str(of_run.get("algo", "")), str(of_run.get("env", ""))
-            if is_reading(of_run.get("seed")):
-                run.seed, run.sources["seed"] = int(of_run["seed"]), file.name
-            seeded = _OF_A_SEED.fullmatch(mark.lstrip("-"))
-            if seeded is not None and "s" in mark.lower():
-                run.seed, run.sources["seed"] = int(seeded["n"]), f"{file.name}, the name of a list"
-            describe(run, file.parent)
-            run.rows = functools.partial(_rows, file, run, columns, tests)
+            run.algo, run.env = str(fields.get("algo", "")), str(fields.get("env", ""))
+            if is_reading(fields.get("seed")):
+                run.seed, run.sources["seed"] = int(fields["seed"]), file.name
+            describe(run, file.parent, config)
+            run.rows = functools.partial(_rows, file, run, tables, tests)
             yield run
 
 
@@ -140,157 +136,101 @@ def _none(run: ForeignRun) -> tuple[Row, ...]:
     return ()
 
 
-def _rows(file: Path, run: ForeignRun, columns: dict[str, list[Any]], tests: bool) -> Iterator[Row]:
+def _rows(file: Path, run: ForeignRun, tables: list[dict[str, list[Any]]], tests: bool) -> Iterator[Row]:
     run.left_out.clear()
     moment = os.stat(file).st_mtime
     labelled = str(labels_of(file).get("x", ("", ""))[0])
-    axis = labelled if labelled in columns else next((name for name in columns if x_clock(name)), "")
-    clock = (x_clock(axis) or "step") if axis else ("step" if tests else "episode")
-    episodes = all(name in columns for name in _GYM)
-    names = {} if tests or episodes else names_of_returns({key: one[:4] for key, one in columns.items()}, axis)
-    steps = 0
-    for n in range(len(next(iter(columns.values())))):
-        values = {names.get(name, name): list_[n] for name, list_ in columns.items() if name != axis}
-        if episodes:
-            steps += int(values["episode_lengths"])
-            clocks = {"env_step": steps, "episode": n + 1}
-            moment = float(values.pop("timestamps"))
-            yield Row(
-                moment, clocks, {"train/return": values["episode_rewards"], "train/length": values["episode_lengths"]}
-            )
+    for table in tables:
+        if all(name in table for name in GYM):
+            yield from _of_gym(table)
             continue
-        step = columns[axis][n] if axis else n
-        numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
-        if len(numbers) < len(values):
-            run.leave_out("values that are no numbers", len(values) - len(numbers))
-        if numbers:
-            yield Row(moment, {clock: int(step)} if is_reading(step) else {}, numbers)
+        axis = labelled if labelled in table else axis_of(table)
+        clock = (x_clock(axis) or "step") if axis else ("step" if tests else "episode")
+        clocks = {axis: clock, **{name: own for name in table if (own := clock_name(name)) and own != clock}}
+        names = {} if tests else names_of_returns({key: one[:4] for key, one in table.items() if key}, axis)
+        names[""] = "eval_return" if tests else "returns"
+        for n in range(len(next(iter(table.values())))):
+            readings = {own: int(table[name][n]) for name, own in clocks.items() if name and is_reading(table[name][n])}
+            values = {names.get(name, name): one[n] for name, one in table.items() if not (axis and name == axis)}
+            numbers = {name: value for name, value in values.items() if isinstance(value, (int, float))}
+            missing = sum(value is not None for value in values.values()) - len(numbers)
+            if missing:
+                run.leave_out("values that are no numbers", missing)
+            if numbers:
+                yield Row(moment, readings if axis else {clock: n, **readings}, numbers)
 
 
-def _series(file: Path, content: Any) -> Iterator[tuple[str, dict[str, list[Any]], bool, dict[str, Any]]]:
-    """For each run in a file: the end of its name, its lists by name, whether they are of tests, and its fields."""
-    tests = _OF_TEST.search(file.stem) is not None
-    key = "eval_return" if tests else "returns"
-    if isinstance(content, _Several):
-        counted = Counter(mark for mark, _columns, _said in content.runs)
-        for n, (mark, columns, of_run) in enumerate(content.runs):
-            own = f"{mark}-{n}" if counted[mark] > 1 else mark
-            yield own, {key if name == "returns" else name: one for name, one in columns.items()}, tests, of_run
-        return
-    if isinstance(content, list):
-        yield "", {key: content}, tests, {}
-        return
-    seeds = [name for name in content if _OF_A_SEED.fullmatch(name)]
-    if len(seeds) > 1 and len(seeds) == len(content):
-        for name in seeds:
-            yield f"-{name}", {key: content[name]}, tests, {}
-        return
-    yield "", {key if name == "returns" else name: one for name, one in content.items()}, tests, {}
+def _of_gym(table: dict[str, list[Any]]) -> Iterator[Row]:
+    """The episodes of gym's *.stats.json."""
+    steps = 0
+    for n, (gained, length, moment) in enumerate(zip(*(table[name] for name in GYM), strict=False), start=1):
+        steps += int(length)
+        yield Row(float(moment), {"env_step": steps, "episode": n}, {"train/return": gained, "train/length": length})
 
 
-def _content(file: Path) -> Any:
-    """A list of numbers, or lists of one length by name; a text that says why it is neither; None for other files."""
-    if file.suffix in _UNREAD and not file.name.endswith(".json.gz"):
-        return _UNREAD[file.suffix] if _OF_RESULTS.fullmatch(file.name.partition(".")[0]) else None
+def _content(file: Path) -> list[Content] | str:
+    """The runs of a file; a text that says why it has none, "" for a file that looks like no results at all."""
+    stem, ending = file.name.partition(".")[0], file.suffix.lower()
+    tells = bool(_OF_RESULTS.fullmatch(stem) or _TELLING.match(stem))
+    if ending in _UNREAD and not file.name.endswith(".json.gz"):
+        return _UNREAD[ending] if _OF_RESULTS.fullmatch(stem) else ""
     try:
         if not 0 < file.stat().st_size <= _LONGEST:
-            return None
-        if file.suffix == ".npy":
-            return _array(file)
-        if file.suffix == ".npz":
-            return _arrays(file)
-        opened = gzip.open if file.suffix == ".gz" else open
+            return f"It has more than {_LONGEST >> 20} MiB" if tells and file.stat().st_size else ""
+        if ending in _PICKLED or _DOPAMINE.fullmatch(file.name):
+            return _of_pickle(file, tells)
+        if ending == ".npy":
+            return _one(_array(file))
+        if ending == ".npz":
+            return _one(_arrays(file))
+        opened = gzip.open if ending == ".gz" else open
         with opened(file, "rt", encoding="utf-8", errors="backslashreplace") as stream:
             text = str(stream.read(_LONGEST + 1))
     except (OSError, EOFError, zlib.error):
-        return None
-    if file.suffix in (".txt", ".csv"):
-        try:
-            numbers = [float(word) for word in text.replace(",", " ").split()]
-        except ValueError:
-            return None
-        lines = [line for line in text.splitlines() if line.strip()]
-        if len(numbers) == 2 * len(lines) and all(len(line.replace(",", " ").split()) == 2 for line in lines):
-            steps = [int(number) for number in numbers[::2] if is_reading(number)]
-            counts = len(steps) == len(lines) > 1 and all(a < b for a, b in itertools.pairwise(steps))
-            return {"episode": steps, "returns": numbers[1::2]} if counts else None
-        return numbers if len(lines) in (1, len(numbers)) and len(numbers) > 1 else None
+        return ""
+    if ending in (".txt", ".csv"):
+        return _one(_of_text(text))
     try:
-        parsed = json.loads(text)
+        value = json.loads(text) if ending in (".json", ".gz") else yaml_of(text) if tells else None
     except (ValueError, RecursionError):
+        return _DAMAGED if tells and ending == ".json" else ""
+    return runs_in(value, tells=tells)
+
+
+def _one(table: dict[str, list[Any]] | str | None) -> list[Content] | str:
+    return [Content("", {}, [table], {})] if isinstance(table, dict) else table or ""
+
+
+def _of_text(text: str) -> dict[str, list[Any]] | None:
+    """A row or a column of numbers, or lines of a counter and a return."""
+    try:
+        numbers = [float(word) for word in text.replace(",", " ").split()]
+    except ValueError:
         return None
-    return _of_json(parsed)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(numbers) == 2 * len(lines) and all(len(line.replace(",", " ").split()) == 2 for line in lines):
+        steps = [int(number) for number in numbers[::2] if is_reading(number)]
+        counts = len(steps) == len(lines) > 1 and all(a < b for a, b in itertools.pairwise(steps))
+        return {"episode": steps, "returns": numbers[1::2]} if counts else None
+    return {"": numbers} if len(lines) in (1, len(numbers)) and len(numbers) > 1 else None
 
 
-_DREAMERS = {"xs": "step", "ys": "returns"}
-
-
-class _Several:
-    """Several runs in one file: the end of the name of each, its fields, and its lists by name."""
-
-    def __init__(self, runs: list[tuple[str, dict[str, Any], dict[str, list[Any]]]]) -> None:
-        self.runs = [(mark, columns, of_run) for mark, of_run, columns in runs]
-
-
-def _are_numbers(*lists: object) -> bool:
-    """Whether these are lists of numbers, of one length."""
-    return len({len(one) if isinstance(one, list) else -1 for one in lists}) == 1 and all(
-        isinstance(one, list) and one and all(type(value) in (int, float) for value in one) for one in lists
+def _of_pickle(file: Path, tells: bool) -> list[Content] | str:
+    """The runs of a pickle, of which only plain values are read."""
+    tells = tells or _DOPAMINE.fullmatch(file.name) is not None
+    if not tells:
+        return ""
+    try:
+        value = value_of_pickle(file.read_bytes())
+    except ValueError as err:
+        return "" if _DOPAMINE.fullmatch(file.name) else f"It is a pickle that cannot be read ({err})"
+    return runs_in(value, tells=tells) or (
+        "It is a pickle of objects that only a program can make, and reading never runs one: save a table or a .npy "
+        "of it"
     )
 
 
-def _said_by(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The fields of a row that identify its run: as a suffix for the run's name, and by field."""
-    of_run = {SPLITTING[name.lower()]: value for name, value in row.items() if name.lower() in SPLITTING}
-    of_run = {field: value for field, value in of_run.items() if isinstance(value, (str, int))}
-    return "".join(f"-seed{value}" if field == "seed" else f"-{value}" for field, value in of_run.items()), of_run
-
-
-def _several_of(rows: list[dict[str, Any]]) -> _Several | None:
-    """The runs of a list whose entries are runs with lists of numbers, or rows that name their run."""
-    lists = [{str(name): one for name, one in row.items() if isinstance(one, list)} for row in rows]
-    if all(len(each) > 1 and _are_numbers(*each.values()) for each in lists):  # of DreamerV2, DreamerV3 and heirs
-        named = [{_DREAMERS.get(name, name): one for name, one in each.items()} for each in lists]
-        return _Several([(*_said_by(row), each) for row, each in zip(rows, named, strict=True)])
-    divided: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        divided.setdefault(json.dumps(_said_by(row)), []).append(row)
-    if not 1 < len(divided) < min(len(rows), _MOST_RUNS) or not any(map(x_clock, rows[0])):
-        return None
-    names = dict.fromkeys(name for row in rows for name in row)
-    return _Several(
-        [
-            (*json.loads(of_run), {name: [row.get(name) for row in own] for name in names})
-            for of_run, own in divided.items()
-        ]
-    )
-
-
-def _of_json(parsed: object) -> Any:
-    if isinstance(parsed, list) and len(parsed) > 1:
-        if all(type(value) in (int, float) for value in parsed):
-            return parsed
-        if all(isinstance(row, dict) for row in parsed):
-            if (several := _several_of(parsed)) is not None:
-                return several
-            names = dict.fromkeys(name for row in parsed for name in row)
-            columns = {str(name): [row.get(name) for row in parsed] for name in names}
-            return columns if any(x_clock(name) for name in columns) else None
-    if isinstance(parsed, dict):
-        lists = {str(name): value for name, value in parsed.items() if isinstance(value, list) and len(value) > 1}
-        lists = {name: value for name, value in lists.items() if all(type(one) in (int, float) for one in value)}
-        tasks = sum(map(is_environment, lists))
-        if tasks > 1 and 2 * tasks > len(lists):
-            return (
-                f"It has the scores of {len(lists)} tasks and no training: rollbook scores compares such files, one "
-                "for each algorithm"
-            )
-        if lists and (all(name in lists for name in _GYM) or len({len(value) for value in lists.values()}) == 1):
-            return lists
-    return None
-
-
-def _array(file: Path) -> Any:
+def _array(file: Path) -> dict[str, list[Any]] | str | None:
     path_facts = read_path([file.stem])
     if not _TELLING.match(file.stem) and not (path_facts.algo and path_facts.env):
         return None
@@ -309,10 +249,10 @@ def _array(file: Path) -> Any:
             f"{file.name} has the shape {' x '.join(map(str, array.shape))}: which of these are seeds and which are "
             "steps would be a guess. Save a row of numbers for each run, or a table with named columns"
         )
-    return np.asarray(array, dtype=np.float64).tolist()
+    return {"": np.asarray(array, dtype=np.float64).tolist()}
 
 
-def _arrays(file: Path) -> Any:
+def _arrays(file: Path) -> dict[str, list[Any]] | str | None:
     """The rows of numbers of a .npz, if its name says that it holds results; a text that says why they are none."""
     if not _OF_RESULTS.fullmatch(file.stem) or file.name == "evaluations.npz":
         return None
@@ -334,16 +274,32 @@ def _arrays(file: Path) -> Any:
 
 
 def _files(path: Path) -> list[Path]:
+    endings = (".npy", ".npz", *_PICKLED, *_IN_WORDS, *_UNREAD)
     if path.is_file():
-        return [path.resolve()] if path.suffix in (".npz", ".npy", ".json", ".txt", ".csv", *_UNREAD) else []
+        return [path.resolve()] if path.suffix in (*endings, ".txt", ".csv") or _DOPAMINE.fullmatch(path.name) else []
     try:
         names = sorted(os.listdir(path))
     except OSError:
         return []
-    wanted = [name for name in names if name.endswith((".npy", ".npz", *_UNREAD)) or _NAMES.fullmatch(name)]
+    others = _of_others()
+    wanted = [
+        name
+        for name in names
+        if (name.lower().endswith(endings) and name not in others and not _NO_RESULTS.match(name))
+        or _TEXTS.fullmatch(name)
+    ]
+    iterations = sorted((int(match[1]), name) for name in names if (match := _DOPAMINE.fullmatch(name)) is not None)
+    wanted += [name for _n, name in iterations[-1:]]
     return [file for name in wanted if (file := path.resolve() / name).is_file()]
 
 
-_NAMES = re.compile(
-    r".*\.stats\.json|log\.json|(?:.*_)?history\.json|.*_metrics\.json|training_log.*\.json|score\.json|.*\.json\.gz|.*(?:scores|rewards|returns|results).*\.(?:json|txt|csv)"
-)
+@functools.cache
+def _of_others() -> frozenset[str]:
+    """Names of files that are read by a format which comes later, or that are a configuration."""
+    formats = [*patterns()]
+    later = formats[formats.index(Scores.name) + 1 :]
+    named = (glob.rpartition("/")[2] for name in later for glob in patterns()[name])
+    return frozenset({*CONFIG_NAMES, "run.json", *named})
+
+
+_TEXTS = re.compile(r".*(?:scores|rewards|returns|results).*\.(?:txt|csv)")
