@@ -159,8 +159,8 @@ def test_a_filter_that_names_an_unknown_field_says_which_one_may_be_meant(client
 def test_words_that_only_a_setting_has_are_answered_with_its_condition(client: TestClient, words: str) -> None:
     answer = table(client, search=words)
     assert answer["matched"] == 0
-    assert answer["conditions"] == ["config.lr = 0.0003"]
-    assert table(client, filter="config.lr = 0.0003")["matched"] == 3
+    assert answer["conditions"] == ["config.lr = 3e-4"]
+    assert table(client, filter="config.lr = 3e-4")["matched"] == 3
     assert table(client, search="nobody has this")["conditions"] == []
 
 
@@ -204,6 +204,14 @@ def test_a_window_holds_no_more_than_was_asked_for(client: TestClient) -> None:
 def test_a_search_finds_all_of_its_words_anywhere(client: TestClient) -> None:
     assert table(client, search="PPO cart")["matched"] == 6
     assert table(client, search="ppo nothing")["matched"] == 0
+
+
+@pytest.mark.parametrize("typed", ["3e-3", "0.003", "3E-03", ".003"])
+def test_a_number_in_a_search_finds_what_it_is_however_it_is_written(tmp_path: Path, typed: str) -> None:
+    for name in ("ppo-lr0.003", "ppo lr 3e-3", "ppo lr=3e-03", "ppo lr 0.3"):
+        rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="import").finish()
+    with client_of(tmp_path) as client:
+        assert table(client, search=f"ppo {typed}")["matched"] == 3
 
 
 def test_a_new_run_is_in_the_table_without_a_restart(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ interface Part {
   key: string;
 }
 
-/** `CartPole-v1__ppo lr=3e-4` in words, each with what stands before it; the minus of a number is none that separates. */
+/** `CartPole-v1__ppo lr=3e-4` in words, each with what stands before it; the minus of a number does not separate. */
 function wordsOf(name: string): [text: string, gap: string][] {
   const found: [string, string][] = [];
   let gap = "";

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import settings from "./settings.cases.json";
 import {
   ago,
   amount,
@@ -134,4 +135,8 @@ test("ticks beside each other are never written alike, however close one looks",
   for (const size of [1e-7, 1, 5e3, 2e5, 3e9])
     for (const step of [1e-3, 1e-5, 1e-7])
       expect(new Set(shorts([1, 2, 3].map((i) => size * (1 + i * step)))).size).toBe(3);
+});
+
+test("the value of a setting is written as Python writes it", () => {
+  for (const [value, text] of settings) expect(plain(value)).toBe(text);
 });

@@ -169,15 +169,16 @@ export function ago(unix: number, now = Date.now() / 1000): string {
   return `${Math.floor(s / 86400)} d ago`;
 }
 
-/** A setting as people write it: 3e-4, 0.05. */
-function written(x: number): string {
-  return x !== 0 && Math.abs(x) < 1e-3 ? x.toExponential() : x.toString();
-}
+/** A number as people write one, with all its figures: 3e-4, 0.05. */
+export const written = (x: number): string => (x !== 0 && Math.abs(x) < 1e-3 ? x.toExponential() : x.toString());
 
-/** Any JSON value in one line, as a configuration shows it. */
+/** Six, or all before the point: none becomes a zero that was none. */
+const figuresOf = (x: number): number => Math.max(6, Math.trunc(Math.abs(x)).toString().length);
+
+/** Any JSON value in one line, as a configuration shows it; as `setting_text` of rollbook/system/texts.py. */
 export function plain(x: unknown): string {
   if (x === null || x === undefined) return "–";
-  if (typeof x === "number") return Number.isInteger(x) ? x.toString() : written(rounded(x, 6));
+  if (typeof x === "number") return Number.isInteger(x) ? x.toString() : written(rounded(x, figuresOf(x)));
   if (typeof x === "string") return x;
   if (typeof x === "boolean") return x ? "true" : "false";
   const { distinct, values } = x as { distinct?: unknown; values?: unknown }; // of a group whose runs differ

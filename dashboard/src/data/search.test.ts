@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { askedOf, conditionFor, narrowed, pattern } from "./search.ts";
+import { askedOf, conditionFor, narrowed, pattern, wordsIn } from "./search.ts";
 
 const found = (text: string): string[] =>
   ["update/loss/value", "update/loss/policy", "train/return", "test/return", "update/kl"].filter(
@@ -42,7 +42,7 @@ describe("the text over the table of runs", () => {
 
 describe("the condition of a cell", () => {
   it("names the setting and its value as the filter reads them", () => {
-    expect(conditionFor("config.lr", 0.0003)).toBe("config.lr = 0.0003");
+    expect(conditionFor("config.lr", 0.0003)).toBe("config.lr = 3e-4");
     expect(conditionFor("config.env", "it's")).toBe("config.env = 'it''s'");
     expect(conditionFor("config.net.a-b", true)).toBe('config.net."a-b" = true');
     expect(conditionFor("tags", "paper")).toBe("tags has 'paper'");
@@ -56,5 +56,16 @@ describe("the condition of a cell", () => {
     expect(narrowed(askedOf("a = 1 or b = 2"), "c = 3").filter).toBe("(a = 1 or b = 2) and c = 3");
     expect(narrowed(askedOf("a = 1 and c = 3"), "c = 3").filter).toBe("a = 1 and c = 3");
     expect(narrowed(askedOf("ppo"), "c = 3")).toEqual({ filter: "c = 3", search: "ppo" });
+  });
+});
+
+describe("a number in a search for words", () => {
+  it("finds what it is, however it is written", () => {
+    for (const typed of ["3e-3", "0.003", "3E-03", ".003"])
+      for (const name of ["ppo-lr0.003", "ppo lr 3e-3", "ppo lr=3e-03"]) expect(wordsIn(typed)(name)).toBe(true);
+    expect(wordsIn("3e-3")("ppo lr 0.3")).toBe(false);
+    expect(wordsIn("ppo 0.5")("ppo 0.5")).toBe(true);
+    expect(wordsIn("3")("lr 0.3")).toBe(true);
+    expect(conditionFor("config.lr", 0.0003)).toBe("config.lr = 3e-4");
   });
 });

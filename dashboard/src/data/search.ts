@@ -1,5 +1,7 @@
 /** Searches as people type them: words, wildcards, regular expressions; conditions where runs are filtered. */
 
+import { written } from "./numbers.ts";
+
 export interface Matcher {
   test(text: string): boolean;
 }
@@ -35,8 +37,23 @@ export function wordsIn(search: string): (text: string) => boolean {
   const words = folded(search)
     .split(/\s+/)
     .filter((word) => word !== "")
-    .map((word) => new RegExp(escaped(word).replace(/\\\*/g, "[^]*").replace(/\\\?/g, "[^\\n]"), "u"));
+    .map((word) => spellings(word).map(wild).join("|"))
+    .map((source) => new RegExp(source, "u"));
   return (text) => words.every((word) => word.test(folded(text)));
+}
+
+const wild = (word: string): string => escaped(word).replace(/\\\*/g, "[^]*").replace(/\\\?/g, "[^\\n]");
+
+const DECIMAL = /^(?=.*[.e])(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,2})?$/;
+
+/** A word as it was typed; of a number such as 3e-3 or 0.003 also what else people write for it. */
+function spellings(word: string): string[] {
+  const number = DECIMAL.test(word) ? Number(word) : 0;
+  const plain = number.toFixed(12).replace(/\.?0+$/, "");
+  if (number === 0 || Number(plain) !== number) return [word];
+  const [digits = "", power = ""] = number.toExponential().replace("+", "").split("e");
+  const padded = `${power.startsWith("-") ? "-" : "+"}${power.replace("-", "").padStart(2, "0")}`;
+  return [...new Set([word, plain, `${digits}e${power}`, `${digits}e${padded}`])];
 }
 
 /** Without case, letter by letter, as Python folds it. */
@@ -68,7 +85,8 @@ export function conditionFor(column: string, value: unknown): string | null {
     .split(".")
     .map((part) => (/^[a-z_]\w*$/i.test(part) ? part : `"${part.replaceAll('"', '""')}"`))
     .join(".");
-  if (typeof value === "number" || typeof value === "boolean") return `${name} = ${value}`;
+  if (typeof value === "number") return `${name} = ${written(value)}`;
+  if (typeof value === "boolean") return `${name} = ${value}`;
   if (typeof value !== "string" || value.length >= LONGEST) return null;
   return `${name} ${column === "tags" ? "has" : "="} '${value.replaceAll("'", "''")}'`;
 }

@@ -1,7 +1,7 @@
 /** A sweep on axes: where a value stands, which configurations lie in the ranges that a hand has drawn. */
 
 import type { Cell } from "../api/names.ts";
-import { plain, short } from "./numbers.ts";
+import { plain, rounded, short } from "./numbers.ts";
 import { linear, log } from "./ticks.ts";
 
 /** One setting, or the score, as an axis from 0 (bottom) to 1 (top). */
@@ -68,7 +68,8 @@ export function axisOf(values: readonly Cell[], everyValue = true, asLog?: boole
   };
   const scale = isLog ? [...(foot > 0 ? [0] : []), ...log(least, high, MOST_TICKS)] : linear(low, high, MOST_TICKS);
   const marked = everyValue && own.length <= MOST_TICKS ? own : scale;
-  const ticks = marked.map((v) => ({ at: at(v) as number, text: short(v) }));
+  const write = marked === own ? (v: number): string => plain(rounded(v, 3)) : short; // a setting as everywhere
+  const ticks = marked.map((v) => ({ at: at(v) as number, text: write(v) }));
   // Of values that stand too near each other the first keeps its text.
   const apart = ticks.filter(
     (tick, i) => i === 0 || ticks.slice(0, i).every((other) => Math.abs(tick.at - other.at) > 0.05),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import click
 
@@ -40,6 +40,7 @@ def print_fitted(
     wide: str = "",
     width: int | None = None,
     hint: str = "--json and --csv show all columns",
+    settings: Collection[str] = (),
 ) -> None:
     """Print the columns `names` of some rows, as many as fit, and name those that do not fit.
 
@@ -47,11 +48,13 @@ def print_fitted(
       wide: a column of long texts: it comes last and gets the remaining width.
       width: in characters; None for no limit.
       hint: how to show the columns that do not fit.
+      settings: the columns with values of settings, beside those called config.….
     """
     if not rows:
         remark("nothing to list")
         return
-    cells = {name: [cell(name, row.get(name)) for row in rows] for name in names}
+    called = {name: f"config.{name}" if name in settings else name for name in names}
+    cells = {name: [cell(called[name], row.get(name)) for row in rows] for name in names}
     plain = [name for name in names if name != wide]
     most = 10**9 if width is None else _WIDEST
     widths = {name: min(most, max(len(clean(name)), *map(len, cells[name]))) for name in plain}

@@ -172,6 +172,7 @@ def _chosen(
     as_csv: bool,
 ) -> None:
     """The requested columns, by `RunSet.table`, sorted."""
+    from rollbook.runs.fields import field_of
     from rollbook.runs.ordering import is_key, ordered
     from rollbook.runs.results import latest_of
     from rollbook.runs.run_set import RunSet as Runs
@@ -196,7 +197,9 @@ def _chosen(
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv, columns=names)
         return
-    print_fitted(rows, names, width=terminal_width())
+    every = runs.rows()
+    settings = {name for name in wanted if field_of(name, every, f"--columns {name}").startswith("config.")}
+    print_fitted(rows, names, width=terminal_width(), settings=settings)
     if len(runs) > limit:
         remark(f"… {len(runs) - limit:,} more runs; --limit shows them")
 

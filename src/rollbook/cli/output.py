@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import click
 
 from rollbook.system.short_names import short_names
-from rollbook.system.texts import csv_cell, json_text
+from rollbook.system.texts import csv_cell, json_text, number_text, setting_text
 from rollbook.system.texts import printable as clean
 
 TYPE_CHECKING = False
@@ -50,14 +50,16 @@ def number(value: object) -> str:
     if isinstance(value, float):
         if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
             return f"{int(value):,}"
-        return f"{value:.6g}"
+        return number_text(value)
     if isinstance(value, int):
         return f"{value:,}"
     return clean(value)
 
 
 def cell(column: str, value: object) -> str:
-    """A cell of a table: as in `number`, but identifiers have no thousands separators."""
+    """A cell of a table: as in `number`, but settings and identifiers have no thousands separators."""
+    if column.startswith("config.") and value is not None:
+        return setting_text(value)
     if isinstance(value, int) and column.endswith(("seed", "_id", "pid")):
         return str(value)
     return number(value)

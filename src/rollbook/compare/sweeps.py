@@ -15,7 +15,7 @@ from rollbook.compare.scores import Entry
 from rollbook.compare.seeding import generator
 from rollbook.stats.variance_shares import variance_shares
 from rollbook.system.brief import brief
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, setting_text
 
 _LEVEL = 0.95
 _FEWEST = 6
@@ -267,7 +267,7 @@ def _settings_of(tried: Tried, scored: Sequence[Tried]) -> str:
 def _value_text(value: object) -> str:
     if value is None:
         return "not set"
-    return f"{value:.3g}" if isinstance(value, float) else value if isinstance(value, str) else _word(value)
+    return value if isinstance(value, str) else setting_text(value)
 
 
 def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance: float, metric: str, why: str) -> str:

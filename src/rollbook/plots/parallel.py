@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.plots._paint import Paint, below, measure
+from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Threads, short, shorts
 from rollbook.plots._style import Style
+from rollbook.system.texts import number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,4 +131,4 @@ def _heights(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]
     if len(steps) > 5:
         middle = math.exp((ends[0] + ends[1]) / 2) if logarithmic else (low + high) / 2
         steps = [low, middle, high]
-    return np.array([height_of(v) for v in column]), [(height_of(v), measure(float(f"{v:.3g}"))) for v in steps]
+    return np.array([height_of(v) for v in column]), [(height_of(v), number_text(v, 3)) for v in steps]

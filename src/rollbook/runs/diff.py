@@ -22,7 +22,7 @@ from rollbook.runs.questions import Diff as Question
 from rollbook.runs.source import Row, Source
 from rollbook.schema import manifest
 from rollbook.system.brief import brief
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, number_text
 from rollbook.values.arrow import floats, from_numpy, strings
 
 LACKING = "(not set)"
@@ -246,7 +246,10 @@ def _facts(row: Row, kinds: Collection[str]) -> Iterator[tuple[tuple[str, str], 
 
 
 def _text(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, default=str, sort_keys=True)
+    if isinstance(value, str):
+        text = value
+    else:
+        text = number_text(value) if isinstance(value, float) else json.dumps(value, default=str, sort_keys=True)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

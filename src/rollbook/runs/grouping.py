@@ -17,6 +17,7 @@ from rollbook.runs.fields import flat, group_key, group_value, grouped
 from rollbook.runs.shared_names import shared_names, without_task
 from rollbook.schema.seeds import named_seed
 from rollbook.system.brief import brief
+from rollbook.system.texts import setting_text
 from rollbook.values.json_values import plain
 
 Row = Mapping[str, Any]
@@ -302,9 +303,6 @@ def words_of(columns: Sequence[str], values: Sequence[tuple[object, ...]]) -> li
 def _word(column: str, value: object) -> str:
     short = column.rpartition(".")[2]
     short = "lr" if short == "learning_rate" else short
-    if isinstance(value, float):
-        digits, _, power = f"{value:.5e}".partition("e")  # 3e-4, as people and the page write it
-        return f"{short} {float(digits):g}e{int(power)}" if 0 < abs(value) < 1e-3 else f"{short} {value:g}"
     if isinstance(value, dict):
         return f"{short} {msgspec.json.encode(value).decode():.40}"
-    return f"{short} {'none' if value is None else str(value).lower() if isinstance(value, bool) else value}"
+    return f"{short} {value if isinstance(value, (str, list)) else setting_text(value)}"

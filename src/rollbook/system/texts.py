@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LARGEST = 2**63
+_SMALL, _HUGE = 1e-3, 1e21
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -21,6 +22,40 @@ def printable(text: object) -> str:
 def amount(n: int, what: str) -> str:
     """A number of things: "1 file", "2,000 files"."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def setting_text(value: object) -> str:
+    """The value of a setting as it is written everywhere: 3e-4, 0.003, 100000, adam, true, none.
+
+    `plain` of dashboard/src/data/numbers.ts is the same for the page; settings.cases.json there holds both to it.
+    """
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else str(value).lower()
+    if isinstance(value, float):
+        return number_text(float(value))
+    return printable(value) if isinstance(value, (str, int)) else printable(json_text(value))
+
+
+def number_text(value: float, figures: int | None = 6) -> str:
+    """A number with so many significant figures, or all before its point, without idle zeros; below 0.001 as 3e-4.
+
+    Args:
+      figures: None: as many as tell it from every other number.
+    """
+    if value - value != 0:
+        return str(value)
+    if figures is None:
+        rounded = value
+    else:  # no digit before the point becomes a zero that was none
+        whole = len(str(int(abs(value)))) if abs(value) < _HUGE else 0
+        rounded = float(f"{value:.{max(figures, whole) - 1}e}")
+    if 0 < abs(rounded) < _SMALL or abs(rounded) >= _HUGE:
+        exact = next(text for n in range(18) if float(text := f"{rounded:.{n}e}") == rounded)
+        digits, _, power = exact.partition("e")
+        return f"{digits}e{'+' * (abs(rounded) >= 1)}{int(power)}"
+    if value.is_integer():
+        return str(int(value))
+    return str(int(rounded)) if rounded.is_integer() else repr(rounded)
 
 
 def csv_cell(text: str) -> str:

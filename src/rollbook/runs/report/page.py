@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rollbook.plots import Picture
 from rollbook.plots._style import css
-from rollbook.system.texts import printable
+from rollbook.system.texts import number_text, printable
 
 _LONGEST = 200
 
@@ -26,7 +26,7 @@ def cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return number_text(value)
     return f"{value:,}" if isinstance(value, int) else safe(value)
 
 

@@ -14,7 +14,7 @@ from rollbook.runs.comparing import MOST_GROUPS
 from rollbook.runs.questions import Fields
 from rollbook.runs.report.page import Page
 from rollbook.runs.run_set import RunSet
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, setting_text
 
 __all__ = ["write"]
 
@@ -86,7 +86,7 @@ def _run(book: Book, keys: list[str], x: str | None) -> Page:
         page.table(alerts.select(names).slice(0, _MOST_ALERTS).to_pylist())
     page.text("summary and configuration", "h2")
     page.table([{"name": name, "value": _word(value)} for name, value in _flat(dict(book.summary), "summary")])
-    page.table([{"name": name, "value": _word(value)} for name, value in _flat(book.config, "config")])
+    page.table([{"name": name, "value": setting_text(value)} for name, value in _flat(book.config, "config")])
     page.text("where it came from", "h2")
     git = info.git or {}
     facts = {

@@ -29,7 +29,7 @@ from rollbook.server.shared.rows import axis_of
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, finite, num, plain
 from rollbook.server.shared.sql import judge
 from rollbook.server.shared.state import Facts, ServerContext
-from rollbook.system.texts import amount, json_text
+from rollbook.system.texts import amount, json_text, number_text
 
 
 class ColumnsAsk(Ask, kw_only=True):
@@ -240,8 +240,8 @@ def metrics_in(condition: str) -> list[str]:
 def searched(rows: list[RunRow], text: str) -> list[RunRow]:
     """The runs that have every word of a text in their project, name, id, notes, group or tags.
 
-    In a word `*` stands for any letters and `?` for one. A copy of the page does the same (`wordsIn` of
-    `dashboard/src/data/search.ts`).
+    In a word `*` stands for any letters and `?` for one; 3e-3 finds 0.003, and 0.003 finds 3e-3. A copy of the page
+    does the same (`wordsIn` of `dashboard/src/data/search.ts`).
 
     Raises:
       Refused: more words than one search may have.
@@ -249,8 +249,33 @@ def searched(rows: list[RunRow], text: str) -> list[RunRow]:
     words = text.casefold().split()
     if len(words) > _MOST_WORDS:
         raise Refused("too_large", f"{len(words):,} words to search for; at most {_MOST_WORDS}", "Search for fewer.")
-    patterns = [[re.compile(".".join(map(re.escape, part.split("?")))) for part in word.split("*")] for word in words]
-    return [row for row in rows if all(_occurs(pattern, _searchable(row)) for pattern in patterns)]
+    spelled = [[_pattern(spelling) for spelling in _spellings(word)] for word in words]
+    return [
+        row
+        for row in rows
+        if all(any(_occurs(pattern, _searchable(row)) for pattern in patterns) for patterns in spelled)
+    ]
+
+
+_DECIMAL = re.compile(r"(?=.*[.e])(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,2})?", re.ASCII)
+_MOST_PLACES = 12
+
+
+def _spellings(word: str) -> list[str]:
+    """A word as it was typed; of a number such as 3e-3 or 0.003 also what else people write for it."""
+    if not _DECIMAL.fullmatch(word):
+        return [word]
+    number = float(word)
+    digits, _, power = f"{number:.{_MOST_PLACES}e}".partition("e")
+    short = digits.rstrip("0").rstrip(".")
+    plain = f"{number:.{_MOST_PLACES}f}".rstrip("0").rstrip(".")
+    if number == 0 or float(plain) != number:
+        return [word]
+    return list(dict.fromkeys([word, plain, f"{short}e{int(power)}", f"{short}e{int(power):+03d}"]))
+
+
+def _pattern(word: str) -> list[re.Pattern[str]]:
+    return [re.compile(".".join(map(re.escape, part.split("?")))) for part in word.split("*")]
 
 
 def _occurs(parts: Sequence[re.Pattern[str]], text: str) -> bool:
@@ -319,13 +344,18 @@ def settings_called(rows: list[RunRow], text: str) -> list[str]:
     wanted = text.strip().casefold()
     number = _number(wanted)
     found = Counter(
-        f"config.{path} = " + (_quoted(value) if isinstance(value, str) else json_text(value))
+        f"config.{path} = " + (_quoted(value) if isinstance(value, str) else _as_written(value))
         for row in rows
         for path, value in flat(row.about.get("config") or {}).items()
         if isinstance(value, (str, int, float))
         and (str(value).casefold() == wanted or (type(value) is not bool and value == number))
     )
     return [condition for condition, _ in found.most_common(3)]
+
+
+def _as_written(value: float) -> str:
+    """A number in a condition, exact."""
+    return number_text(value, None) if isinstance(value, float) and math.isfinite(value) else json_text(value)
 
 
 def _quoted(text: str) -> str:
