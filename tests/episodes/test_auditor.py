@@ -92,7 +92,7 @@ def test_what_was_checked_is_reported_and_what_was_not_and_why(notebook: Any) ->
     auditor.check("z", (3.0, 3), None, source="s")
     said = auditor.conclude()
     assert said.startswith("38 of 43 episodes were compared"), "an episode of which nothing was said is none of them"
-    assert said.endswith("1 because s said nothing about it. 2 findings, see the alerts.")
+    assert said.endswith("1 because s did not report them. 2 findings, see the alerts.")
 
 
 class _Own(gymnasium.Wrapper):
@@ -181,7 +181,7 @@ def test_a_step_after_the_end_without_a_reset_is_a_finding(notebook: Any, make_e
     assert notebook.table("alerts") == []
     env.step(0)
     (found,) = evidence(notebook)
-    assert found["wrong"] == "stepped on after the end"
+    assert found["wrong"] == "stepped after the end"
     env.reset()
     play(env, 1)
     assert len(evidence(notebook)) == 1, "after a reset all is well"

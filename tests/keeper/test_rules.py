@@ -431,7 +431,7 @@ def test_a_memory_that_a_rule_cannot_use_lets_it_begin_again(make_run: Any) -> N
     )
     until(rules.finish)
     assert rules.alerts == 1
-    assert len([words for words in said if "begins anew" in words]) == len(rollbook.health.DEFAULT)
+    assert len([words for words in said if "starts again" in words]) == len(rollbook.health.DEFAULT)
 
 
 def test_a_rule_that_cannot_be_made_is_reported_and_the_others_look(make_run: Any) -> None:

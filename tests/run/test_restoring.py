@@ -142,7 +142,7 @@ def test_a_resumed_run_without_a_checkpoint_begins_again_and_hides_what_was(star
     run.log({"loss": 9.0}, env_step=7)
     run.finish("killed")
     again = start(resume="allow")
-    with pytest.warns(RollbookWarning, match="begins anew"):
+    with pytest.warns(RollbookWarning, match="Training starts from the beginning"):
         assert again.restore() is None
     again.log({"loss": 1.0}, env_step=0)
     again.finish()

@@ -127,7 +127,7 @@ def test_without_a_checkpoint_a_resumed_run_begins_with_empty_windows(start: Sta
     run.store(x=1.0, env_step=1)
     run.finish("crashed")
     again = start(resume="allow")
-    with pytest.warns(rollbook.errors.RollbookWarning, match="begins anew"):
+    with pytest.warns(rollbook.errors.RollbookWarning, match="Training starts from the beginning"):
         assert again.restore() is None
     again.store(x=3.0)
     assert again.dump(average_only=True) == {"x/mean": 3.0, "x/n": 1}

@@ -29,9 +29,7 @@ def picture_of(
     known = options_of(chart) | {"size", *own}
     for name in options:
         if name not in known:
-            raise UnknownOption(
-                f"{name}=: nobody takes this option for chart={chart!r}.", did_you_mean(name, sorted(known))
-            )
+            raise UnknownOption(f"chart={chart!r} takes no option {name}=.", did_you_mean(name, sorted(known)))
     mine = {name: value for name, value in options.items() if name in own}
     data = make(book, list(keys), x, **mine)
     return draw(chart, data, theme=theme, **{name: value for name, value in options.items() if name not in own})

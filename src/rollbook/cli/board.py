@@ -70,7 +70,7 @@ def board(
             first_one = "  (the page opens with it)" if one.first else ""
             click.echo(clean(f"{one.name}{first_one}  {one.state.get('pin', '')}".rstrip()))
         if not entries:
-            remark(f"no boards beside the runs of {clean(root)}: rollbook board NAME CHART … saves one")
+            remark(f"no boards are stored with the runs of {clean(root)}: rollbook board NAME CHART … saves one")
         return
     if remove:
         boards.remove(name)

@@ -29,4 +29,4 @@ def novelty(run: str, root: str, as_json: bool, as_csv: bool, **options: Any) ->
     table = book.novelty(**options)
     print_arrow(table, as_json=as_json, as_csv=as_csv)
     if not table.num_rows:
-        remark("no sample of this run says whether it is new: those of run.log_samples do")
+        remark("the samples of this run do not record whether they are new; run.log_samples does that")

@@ -95,7 +95,7 @@ def rollouts(run: str, question: str, limit: int, root: str, as_json: bool, as_c
     chosen_options = {name: value for name, value in given.items() if value is not None}
     if unfit := [name for name in chosen_options if name not in known]:
         option = f"--{unfit[0].replace('_', '-')}"
-        raise click.UsageError(f"{option} says nothing about {question}; rollbook rollouts --help says what it is for")
+        raise click.UsageError(f"{question} takes no {option}; rollbook rollouts --help has the questions that do")
     if question == "history" and "rollout_id" not in chosen_options:
         raise click.UsageError("history is about one prompt: --id ROLLOUT, the id of one of its rollouts")
     book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")

@@ -126,7 +126,7 @@ def as_seen(
     squares = sum(float(((some - some.mean()) ** 2).sum()) for some in scores if len(some) > 1)
     if not freedom or not squares > 0:
         raise BadInput(
-            "how far scores of one group lie apart is not known: no group has two seeds of different scores, of "
+            "the spread of scores within a group is not known: no group has two seeds of different scores, of "
             f"{amount(len(scores), 'group')}"
         )
     pairs = max((verdict.pairs for verdict in verdicts), default=1)

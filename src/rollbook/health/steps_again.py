@@ -90,7 +90,7 @@ class StepsAgain(KeyedRule[_Reached]):
         what = (
             f"call run.rewind({clock}={begun - 1}) before the first log, or run.restore()"
             if begun > memory.first
-            else "a training that begins anew is a run of its own: leave out resume="
+            else "a training that starts from the beginning is another run: leave out resume="
         )
         return where["time"], Alert(
             self.name,

@@ -483,8 +483,8 @@ class Writer:
         if number in (28, 27, 122):  # ENOSPC, EFBIG, EDQUOT
             self.bill.count(
                 "disk_full",
-                message=f"no space for the run in {self.run_folder}: {err}. What is logged meanwhile is counted and "
-                "lost; logging goes on by itself when there is room",
+                message=f"no space for the run in {self.run_folder}: {err}. What is logged meanwhile is lost and "
+                "counted; logging resumes once there is space",
             )
         elif number == 2:
             self.bill.count(

@@ -591,7 +591,9 @@ class _RuleBook:
         try:
             rule.set_state(memory)
         except Exception as err:  # for example, it is of another version
-            self._owner._report(f"memory:{name}", f"rule {name} begins anew ({type(err).__name__}: {err})")
+            self._owner._report(
+                f"memory:{name}", f"rule {name} starts again without its memory ({type(err).__name__}: {err})"
+            )
             self._open(name, rule)
 
     def _ask(self, columns: Columns, now: float) -> None:

@@ -122,7 +122,7 @@ def _origin_for(folder: str, url: str | None) -> Origin:
     if origin is None:
         raise NotARun(
             f"{folder} is not shipped anywhere: it was begun without remote=. Name a remote: rollbook push RUN URL"
-            + (". Or bring this part of the run home: rollbook join PART RUN" if is_part else "")
+            + (". Or join this part of the run to its folder: rollbook join PART RUN" if is_part else "")
         )
     return origin
 

@@ -145,8 +145,8 @@ def _report_where_the_part_is(run: Run, folder: str, extract: Mapping[str, objec
     run.count(
         "local_part",
         message=f"this host ({liveness.host_name()}) does not see the run's folder {folder}: what is logged here is "
-        f"kept as a part of the run in {run.folder}. Bring it home with: rollbook join {pasted(run.folder)} RUN. Or "
-        "give init() a dir= that all hosts see, or remote=",
+        f"kept as a part of the run in {run.folder}. Join it to the run with: rollbook join {pasted(run.folder)} RUN. "
+        "Or give init() a dir= that all hosts see, or remote=",
     )
 
 

@@ -37,7 +37,7 @@ def requested_remote(remote: object) -> str | Literal[False] | None:
     if remote is False or remote == "":
         return False
     if remote is True:
-        raise BadInput("remote=True: say where, such as remote='s3://bucket/prefix'")
+        raise BadInput("remote=True names no remote: give its address, such as remote='s3://bucket/prefix'")
     return check_remote(remote)
 
 

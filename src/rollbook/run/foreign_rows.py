@@ -543,7 +543,7 @@ def _nanoseconds(moment: object) -> int:
         seconds = float(number)
         whole = number * _NS if isinstance(number, int) else round(seconds * _NS) if abs(seconds) < _LATEST else 0
     if not _EARLIEST <= seconds < _LATEST:
-        raise BadInput(f"time={moment!r:.80} lies outside of 1970 to 2191; pass unix seconds or a datetime")
+        raise BadInput(f"time={moment!r:.80} is not between 1970 and 2191; pass unix seconds or a datetime")
     return whole
 
 

@@ -155,7 +155,7 @@ def find_former(wanted: Wanted) -> str | None:
             + (f"with seed {seed} in {project_folder}" if seed is not None and not run_id else f"in {project_folder}")
             + (f", nor in {wanted.remote}. " if wanted.remote and run_id else ". ")
             + "Begin it with resume='allow'"
-            + ("" if wanted.remote and run_id else "; one that was shipped comes by its run_id= and remote=")
+            + ("" if wanted.remote and run_id else "; a run that was uploaded is found by run_id= and remote=")
         )
     return former
 

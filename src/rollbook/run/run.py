@@ -320,14 +320,15 @@ class Run(Scope):
             if self._parts.must:
                 raise NothingToResume(
                     f"restore({which!r}): run {self.id} was opened with resume='must' and has no such checkpoint to go "
-                    f"back to; it has {len(rows)} in its history. Begin anew with resume='never', or go on without one "
-                    "with resume='allow'"
+                    f"back to; it has {len(rows)} in its history. Start a new run with resume='never', or "
+                    "continue without one with resume='allow'"
                 )
             if rows or self.resumed or which != "last":  # a new run has none, and a loop may ask all the same
                 self.count(
                     "nothing_to_restore",
                     message=f"restore({which!r}): run {self.id} has no such checkpoint to go back to; it has "
-                    f"{amount(len(rows), 'checkpoint')} in its history" + (". It begins anew" if not rows else ""),
+                    f"{amount(len(rows), 'checkpoint')} in its history"
+                    + (". Training starts from the beginning" if not rows else ""),
                 )
             if not rows:
                 self._start_again()

@@ -228,11 +228,11 @@ def chart_name(chart: str | Sequence[str]) -> str:
         negates = wants and part == "-"
         if (opens != wants and not negates) or (part == ")" and depth == 0):
             raise _no_chart(
-                text, f"{part!r} stands where {'a key' if wants else 'a sign such as + or a comma'} belongs"
+                text, f"found {part!r} where {'a key' if wants else 'a sign such as + or a comma'} is expected"
             )
         depth += (part == "(") - (part == ")")
         if part == "," and depth:
-            raise _no_chart(text, "a comma stands inside of parentheses")
+            raise _no_chart(text, "there is a comma inside parentheses")
         said += _written(kind, part, alone=opens or negates)
         wants = kind == "call" or (kind == "sign" and part != ")")
     if wants or depth:

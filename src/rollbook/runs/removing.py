@@ -228,7 +228,9 @@ def check_removable(path: str, *, force: bool = False) -> None:
     if status == "running" or "writing" in states:
         raise RunIsLive("a process writes it.", "End that first")
     if not force and (status in ("stale", "part") or "unknown" in states):
-        raise RunIsLive("another host may still write it, which cannot be asked.", "With --force (force=True) it goes")
+        raise RunIsLive(
+            "another host may still be writing it, which cannot be seen from here.", "If not, use --force (force=True)"
+        )
     for name in names_in(os.path.join(path, RunFile.KEEPER)):
         if name.startswith("state-") and name.endswith(".json"):
             keeper = read_json(os.path.join(path, RunFile.KEEPER, name))

@@ -136,7 +136,7 @@ async def _asked(endpoint: Endpoint, request: Request, context: ServerContext) -
         for name in request.query_params:
             values = request.query_params.getlist(name)
             if name not in lists and len(values) > 1:
-                raise Refused("bad_input", f"{name!r:.60} stands {len(values)} times in the address.", "Once is enough")
+                raise Refused("bad_input", f"{name!r:.60} is given {len(values)} times in the address.", "Give it once")
             fields_given[str(name)] = values if name in lists else values[0]
     else:
         body = await read_body(request, context.limits.board_bytes if endpoint.large else context.limits.body_bytes)
@@ -291,7 +291,7 @@ class Guard:
             raise Refused(
                 "no_token",
                 "this page needs its token",
-                "It stands in the terminal of the server; open that address once.",
+                "The server printed an address with it in its terminal; open that once.",
             )
 
     def _host(self, headers: Headers) -> str:

@@ -55,7 +55,7 @@ def aggregate_row(scores_RT: Floats, *, gap: bool, resample: str, rng: np.random
       UnknownOption: another value of `resample`.
     """
     if resample not in _DRAWS:
-        raise UnknownOption(f"resample={resample!r}: there is no such way.", did_you_mean(resample, list(_DRAWS)))
+        raise UnknownOption(f"resample={resample!r} is not known.", did_you_mean(resample, list(_DRAWS)))
     runs, tasks = scores_RT.shape
     estimates = {
         name: float(aggregate("median_of_task_means" if name == "median" and tasks > 1 else name, scores_RT))

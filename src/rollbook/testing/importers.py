@@ -79,7 +79,7 @@ def reads_what_can_be_read_of_a_damaged_source(make_importer: MakeImporter, samp
             raise AssertionError(f"damaged ({damaged}, {n}) it gives {len(rows)} rows, whole {len(whole)}")
         if len(rows) < len(whole) and damaged == "bytes changed" and not left_out:
             raise AssertionError(
-                f"damaged ({damaged}) it gives {len(rows)} of {len(whole)} rows and says nothing of it"
+                f"damaged ({damaged}) it gives {len(rows)} of {len(whole)} rows and does not report the others"
             )
 
 

@@ -53,7 +53,7 @@ def is_quiet_on_an_ordinary_training(make_rule: MakeRule, folder: Path, trouble:
     for size in (1, 7, 2_000):
         alerts = _alerts_of(make_rule(), folder, rows, size)
         if alerts:
-            raise AssertionError(f"an ordinary training made it say {alerts[0].message!r}")
+            raise AssertionError(f"on an ordinary training it reports {alerts[0].message!r}")
 
 
 def is_silent_on_healthy_trainings_and_cheap(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
@@ -99,7 +99,7 @@ def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, troubl
         return
     whole = _alerts_of(make_rule(), folder, trouble, len(trouble))
     if not whole:
-        raise AssertionError(f"it says nothing of the {len(trouble)} rows that are trouble")
+        raise AssertionError(f"it reports none of the {len(trouble)} rows that have its problem")
     for alert in whole:
         _check_alert(alert, make_rule().name)
         if not alert.evidence:
@@ -107,7 +107,7 @@ def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, troubl
     for size in (1, 2, 7, 64):
         some = _alerts_of(make_rule(), folder, trouble, size)
         if repr(some) != repr(whole):  # by repr: NaN does not equal NaN
-            raise AssertionError(f"shown {size} rows at a time it says {some!r}, all at once {whole!r}")
+            raise AssertionError(f"given {size} rows at a time it reports {some!r}, given all at once {whole!r}")
 
 
 def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
@@ -129,7 +129,7 @@ def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence
         later.set_state(state)
         found += _looked(later, trouble[stop:], 10)
         if repr(found) != repr(whole):
-            raise AssertionError(f"restarted after {stop} rows it says {found!r}, else {whole!r}")
+            raise AssertionError(f"restarted after {stop} rows it reports {found!r}, without a restart {whole!r}")
 
 
 def starts_again_when_the_run_went_back(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
@@ -138,7 +138,7 @@ def starts_again_when_the_run_went_back(make_rule: MakeRule, folder: Path, troub
     first = _alerts_of(rule, folder, trouble, 10)
     second = _alerts_of(rule, folder, trouble, 10)
     if [alert.message for alert in first] != [alert.message for alert in second]:
-        raise AssertionError(f"opened again it says {second!r}, the first time it said {first!r}")
+        raise AssertionError(f"opened again it reports {second!r}, the first time {first!r}")
 
 
 RULE_CHECKS: dict[str, Callable[[MakeRule, Path, Sequence[Row]], None]] = {

@@ -87,6 +87,6 @@ def _other(item: object, depth: int) -> bytes:
         return canonical(float(item), depth + 1)
     text = repr(item)
     if hex(id(item))[2:] in text.lower() or " at 0x" in text:
-        raise Contentless(f"a {type(item).__qualname__} shows no content of its own")
+        raise Contentless(f"a {type(item).__qualname__} has no content that can be read")
     data = text.encode("utf-8", "backslashreplace")
     return b"r%d:" % len(data) + data

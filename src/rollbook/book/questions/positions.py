@@ -63,7 +63,7 @@ def check_range(start: float | None, stop: float | None) -> None:
         if end is not None and not math.isfinite(end):
             raise BadInput(f"{name}={end}: a finite number, or none for no end")
     if start is not None and stop is not None and stop < start:
-        raise BadInput(f"start={start:g} lies behind stop={stop:g}")
+        raise BadInput(f"start={start:g} is after stop={stop:g}")
 
 
 def seconds_column(table: pa.Table) -> NDArray:

@@ -158,8 +158,9 @@ def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None
         quiet = quiet_seconds(folder, manifest.RunJson())
         if alive is None and not force and quiet <= STALE_SECONDS:
             raise RunIsLive(
-                f"repair({folder!r}): writer {info.id} on host {info.host or 'unknown'} cannot be judged from here and "
-                f"was heard of {quiet:.0f} s ago. Wait a minute, or use force if you know that it is gone"
+                f"repair({folder!r}): writer {info.id} on host {info.host or 'unknown'} may still run: "
+                f"its process cannot be seen from here, and it wrote {quiet:.0f} s ago. Wait a minute, or use force if "
+                "it has ended"
             )
 
 
@@ -238,7 +239,7 @@ def _set_links_aside(folder: str) -> list[str]:
     data = data_folder(folder)
     if os.path.islink(data):
         raise Damaged(
-            f"{data} is a link, and repair writes only inside a run's folder.", "Repair the run where it lies"
+            f"{data} is a link, and repair writes only inside a run's folder.", "Repair the folder to which it points"
         )
     aside = os.path.join(data, "aside")
     done = []

@@ -76,7 +76,7 @@ class EpisodeAuditor:
             if source not in self._reporting:
                 self.not_checked("no return or length was reported")
                 return ""
-            self.not_checked(f"{source} said nothing about it")
+            self.not_checked(f"{source} did not report them")
             self._report(
                 "missing final info",
                 episode_id,
@@ -112,8 +112,8 @@ class EpisodeAuditor:
         self.differences += 1
         message = (
             f"end not passed on: {source} reported an episode that ended at a step which was neither terminated nor "
-            f"truncated (step {length} of episode {episode_id} of environment {env_index}); something inside resets by "
-            "itself and keeps the end to itself"
+            f"truncated (step {length} of episode {episode_id} of environment {env_index}); a wrapper or "
+            "vector inside resets by itself and hides the end"
         )
         evidence = {"episode_id": episode_id, "env_index": env_index, "own_length": length}
         self._alert({"wrong": "end not passed on", **evidence}, message, source)
@@ -122,11 +122,11 @@ class EpisodeAuditor:
         """A step came after an episode's end without a reset, in an environment that does not reset itself."""
         self.differences += 1
         message = (
-            f"stepped on after the end: environment {env_index} was stepped after episode {episode_id} had ended, "
-            "without a reset; what comes then is not an episode"
+            f"stepped after the end: environment {env_index} was stepped after episode {episode_id} had ended, "
+            "without a reset; these steps belong to no episode"
         )
         evidence = {"episode_id": episode_id, "env_index": env_index}
-        self._alert({"wrong": "stepped on after the end", **evidence}, message, "the loop")
+        self._alert({"wrong": "stepped after the end", **evidence}, message, "the loop")
 
     def conclude(self) -> str:
         """A report of what was checked and what was not; also updates the counts of findings. "" without episodes."""
@@ -219,7 +219,7 @@ class EpisodeAuditor:
             "autoreset": autoreset,
         }
         if reported is None:
-            account = "said nothing about it"
+            account = "reported nothing"
         else:
             account = f"reported return {_short(reported[0])}, length {_short(reported[1])}"
         message = (

@@ -52,9 +52,7 @@ class FrameBuffer:
         same = [frame for frame in self.frames if frame.shape == shape]
         verb = getattr(recorder, "log_video" if len(same) > 1 else "log_image", None)
         if verb is None:
-            recorder.count(
-                "no_media", 1, f"{key!r} was rendered, and what records it takes no pictures; it was not kept"
-            )
+            recorder.count("no_media", 1, f"{key!r} was rendered, but its recorder takes no images; it was not kept")
         elif len(same) > 1:
             import numpy
 

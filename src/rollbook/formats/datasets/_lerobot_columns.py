@@ -265,7 +265,7 @@ def trajectory_of(table: pa.Table, features: Mapping[str, Any], own_data: OwnDat
             try:
                 cells = np.asarray(cells).reshape(n, *shape)
             except ValueError:
-                raise Damaged(f"episode {episode_id}: {name} has not the shape {shape} that is written down") from None
+                raise Damaged(f"episode {episode_id}: {name} does not have the recorded shape {shape}") from None
         columns[own] = cells
     done, ended, cut = (
         None if name not in columns else np.asarray(columns.pop(name), dtype=bool).reshape(n)
@@ -282,7 +282,7 @@ def trajectory_of(table: pa.Table, features: Mapping[str, Any], own_data: OwnDat
 def _pictures(column: pa.ChunkedArray, name: str, episode_id: str) -> NDArray:
     cells = column.to_pylist()
     if any(not isinstance(cell, dict) or not cell.get("bytes") for cell in cells):
-        raise Damaged(f"episode {episode_id}: pictures of {name} do not lie in the rows; only such are read")
+        raise Damaged(f"episode {episode_id}: the images of {name} are not in its rows, and only such images are read")
     return np.stack([pixels(cell["bytes"]) for cell in cells])
 
 

@@ -179,7 +179,7 @@ def _space(source: StepSource, given: object, what: str, agent: str) -> object:
     space = given if given is not None else source.space(what, agent)
     if space is None:
         raise BadInput(
-            f"to_minari(): the {what} space of {source.book.path} was not written down (only wrappers do that).",
+            f"to_minari(): the {what} space of {source.book.path} was not recorded (only recording wrappers do that).",
             f"Pass {what}_space=.",
         )
     return space
