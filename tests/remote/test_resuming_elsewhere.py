@@ -75,7 +75,7 @@ def test_where_no_such_run_lies_allow_begins_it_and_must_says_so(tmp_path, store
 
 def test_must_without_a_remote_or_an_id_says_what_brings_a_shipped_run(tmp_path, store, shipped):
     for run_id, where in ((shipped, False), (None, store)):
-        with pytest.raises(errors.NothingToResume, match="by its run_id= and remote="):
+        with pytest.raises(errors.NothingToResume, match="found by run_id= and remote="):
             resume(tmp_path, run_id, where, "must")
 
 
