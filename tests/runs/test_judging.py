@@ -14,6 +14,7 @@ import rollbook
 from cases import some_of
 from rollbook import compare
 from rollbook.errors import BadInput, UnknownOption
+from rollbook.runs.report.write import write
 from rollbook.schema.aliases import SCORES
 
 pytestmark = pytest.mark.usefixtures("nothing_is_sealed")  # 150 runs, of which one number each is read
@@ -563,6 +564,21 @@ def test_a_sweep_over_environments_says_first_that_their_scores_are_taken_togeth
     assert not any(
         "Careful" in words for words in runs.where("config.env = 'Cart-v1'").sweep("test/return").sentences()
     )
+
+
+def test_curves_and_reports_take_environments_as_compare_does(tmp_path: Path) -> None:
+    benchmark(tmp_path)
+    runs = rollbook.open(tmp_path)
+    curves = runs.curves("test/return", by="config.algo")
+    answer = runs.compare("test/return", by="config.algo")
+    said = "Each environment (config.env: Cart-v1, Pole-v5) is a task of every seed."
+    assert said in curves.notes
+    assert said in answer.notes
+    assert [[*group.n_P][-1] for group in curves.groups] == [5, 5], "seeds, not runs"
+    write(runs, tmp_path / "report.html", by="config.algo")
+    words = (tmp_path / "report.html").read_text()
+    assert words.index(said) < words.index("sac is better than ppo")
+    assert words.count("What no test can tell") == 1
 
 
 def test_projects_may_be_the_tasks(tmp_path: Path) -> None:

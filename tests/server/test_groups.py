@@ -285,6 +285,8 @@ def test_a_run_that_did_not_finish_counts_as_the_floor_or_is_named_as_left_out(
     for seed in (0, 1):
         run = rollbook.init("p", "ppo", seed=seed, dir=tmp_path, sinks=[], keeper="import", rules=())
         run.log({"train/return": 5.0}, env_step=1)
+        if not (crashed and seed):
+            run.log({"train/return": 5.0}, env_step=100)
         run.finish("crashed" if crashed and seed else "finished")
     with client_of(tmp_path) as client:
         names = [row["run"] for row in client.post("/api/runs", json={"sections": False}).json()["rows"]]

@@ -116,13 +116,19 @@ class Comparison:
         return tuple(fact.sentence for fact in together(self.facts))
 
     def sentences(self) -> list[str]:
-        """What puts all verdicts in doubt, the verdicts, sizes of differences, intervals, then the other notes."""
+        """What was compared at all, the verdicts, and what the numbers are."""
+        return [*self.before(), *self.verdicts(), *self.after()]
+
+    def before(self) -> list[str]:
+        """What readers need before they read who won: environments judged by themselves, or taken together."""
+        return [fact.sentence for fact in together(self.facts) if fact.kind in BEFORE_VERDICTS]
+
+    def after(self) -> list[str]:
+        """Sizes of differences, intervals, and the other notes."""
         paired = self.study is not None and self.study.plan.paired
         within = [pair.sentence() for pair in self.paired()] if paired else []
-        facts = together(self.facts)
-        first = [fact.sentence for fact in facts if fact.kind in BEFORE_VERDICTS]
-        rest = [fact.sentence for fact in facts if fact.kind not in BEFORE_VERDICTS]
-        return [*first, *self.verdicts(), *within, *self._differences(), *self._intervals(), *rest]
+        rest = [fact.sentence for fact in together(self.facts) if fact.kind not in BEFORE_VERDICTS]
+        return [*within, *self._differences(), *self._intervals(), *rest]
 
     def _intervals(self) -> list[str]:
         """The centre of each group and its interval; in one sentence if the same holds of all."""

@@ -58,11 +58,10 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     # Which runs are in which group, and the score of each at the position where all are compared.
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
     planned = ask.plan is not None
-    of_tasks: list[Fact] = []
-    if ask.task is None and not planned and (shared := shared_environments(rows, labels, title_of_fields(ask.by))):
-        field, every = shared
-        ask = structs.replace(ask, task=field)
-        of_tasks.append(Fact("environments are tasks", values={"field": field, "all": every}))
+    shared = None
+    if ask.task is None and not planned:
+        shared = shared_environments(rows, labels, title_of_fields(ask.by))
+        ask = structs.replace(ask, task=shared.field if shared is not None else None)
     if (groups := len(set(labels))) > MOST_GROUPS:
         raise BadInput(
             f"{asked}: {groups:,} groups; at most {MOST_GROUPS} are compared at once.",
@@ -134,7 +133,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         end=end,
         environments=None if apart is None else apart.of_group,
         facts=[
-            *of_tasks,
+            *([shared.fact()] if shared is not None else ()),
             *of_parts,
             *(by_what_differs(rows, labels, by, ask.task) if groups > 1 else ()),
             *one_run_each(rows, labels, by),

@@ -12,7 +12,7 @@ from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
 from rollbook.runs.absent import empty_set
 from rollbook.runs.fields import field_of
-from rollbook.runs.grouping_facts import alike, by_what_differs
+from rollbook.runs.grouping_facts import alike, by_what_differs, mixed, shared_environments
 from rollbook.runs.groups import end_of, grouped, name_of, seed_of, task_of, title_of_fields, units_of
 from rollbook.runs.questions import Curves
 from rollbook.runs.results import unknown_key
@@ -42,6 +42,10 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
     if not 0.5 <= ask.level < 1:
         raise BadInput(f"level={ask.level}: from 0.5 to below 1")
     rows, labels = grouped(source.rows, ask.by, asked, ask.task)
+    by = title_of_fields(ask.by)
+    shared = shared_environments(rows, labels, by) if ask.task is None else None
+    if shared is not None:
+        ask = msgspec.structs.replace(ask, task=shared.field)
     lines = source.key_rows(ask.key, ask.x)
     axis = ask.x or next((lines[path].axis for row in rows if (path := str(row["path"])) in lines), "")
     if not axis:
@@ -62,8 +66,9 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
             unit,
             end_of(row, axis),
         )
-    by = title_of_fields(ask.by)
     facts = [
+        *([shared.fact()] if shared is not None else ()),
+        *(fact for fact in mixed(rows, labels, by, ask.task) if fact.kind == "taken together"),
         *by_what_differs(rows, labels, ask.by, ask.task),
         *alike(rows, labels, by, ask.task),
         *(

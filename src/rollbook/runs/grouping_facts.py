@@ -78,8 +78,24 @@ def environment_field(rows: Sequence[Row]) -> str | None:
     )
 
 
-def shared_environments(rows: Sequence[Row], labels: Sequence[str], by: str) -> tuple[str, list[str]] | None:
-    """The field that says the environment, and its values, where every seed of every group ran in all of them.
+class SharedEnvironments(NamedTuple):
+    """Environments in which every seed of every group ran.
+
+    Attributes:
+      field: that says the environment of a run.
+      every: the environments, in the order of their first runs.
+    """
+
+    field: str
+    every: list[str]
+
+    def fact(self) -> Fact:
+        """What readers should know of it."""
+        return Fact("environments are tasks", values={"field": self.field, "all": self.every})
+
+
+def shared_environments(rows: Sequence[Row], labels: Sequence[str], by: str) -> SharedEnvironments | None:
+    """The environments in which every seed of every group ran; None if one did not, or `by` makes groups of them.
 
     Such runs are no independent seeds: a seed is then one row of scores, with the environments as its tasks.
     """
@@ -94,7 +110,7 @@ def shared_environments(rows: Sequence[Row], labels: Sequence[str], by: str) -> 
         every = dict.fromkeys(str(value_at(row, field)) for row in rows)
         known = all(isinstance(seed, int) for _, seed in ran) and all(value_at(row, field) is not None for row in rows)
         if known and len(every) > 1 and all(found == every.keys() for found in ran.values()):
-            return field, [*every]
+            return SharedEnvironments(field, [*every])
     return None
 
 

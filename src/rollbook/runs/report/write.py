@@ -148,17 +148,17 @@ def _metric(page: Page, runs: RunSet, key: str, by: Fields | None, x: str | None
         page.picture(curves.plot())
     else:
         answer = runs.compare(key, by, x=x, **comparison)
-        verdicts = answer.verdicts()
-        for sentence in verdicts:
+        page.sentences(answer.before())
+        for sentence in answer.verdicts():
             page.text(sentence, "verdict")
-        page.sentences(answer.sentences()[len(verdicts) :])
+        page.sentences(answer.after())
         page.table(answer.table())
         options["statistic"] = answer.statistic
         curves = runs.curves(key, by=by, x=x, **options)
         page.picture(curves.plot())
         for chart in ("intervals", "profiles", *(["improvement"] if answer.pairs else [])):
             page.picture(answer.plot(chart))
-    if not options.get("task"):
+    if all(group.tasks == 1 for group in curves.groups):
         page.picture(curves.reached().plot())
 
 
