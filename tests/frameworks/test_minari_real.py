@@ -111,13 +111,13 @@ def test_episodes_are_written_one_by_one(new_run: Any, monkeypatch: pytest.Monke
     recorded = RecordEpisodes(Sampled(SPACES["vector"], SPACES["discrete"], [5]), run.scope("train"), steps=True)
     play(recorded, 6)
     alive: list[str] = []
-    real = StepSource._read
+    real = StepSource.cut
 
-    def watched(self: Any, key: Any) -> Any:
+    def watched(self: Any, *located: Any) -> Any:
         alive.append(f"read {len(alive)}")
-        return real(self, key)
+        return real(self, *located)
 
-    monkeypatch.setattr(StepSource, "_read", watched)
+    monkeypatch.setattr(StepSource, "cut", watched)
     from minari.data_collector import episode_buffer
 
     made = episode_buffer.EpisodeBuffer.__init__
