@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rollbook
+import wild
 from rollbook.cli.app import app
 from rollbook.errors import BadInput, UnknownOption
 from rollbook.formats import importers
@@ -158,3 +159,32 @@ def test_lines_of_two_numbers_are_episode_and_return_where_the_first_counts(betw
 def test_lines_of_two_numbers_that_count_nothing_are_no_scores(tmp_path: Path) -> None:
     (tmp_path / "scores.csv").write_text("0.5,1\n0.7,2\n0.1,3\n")
     assert len(rollbook.open(tmp_path)) == 0
+
+
+def test_exports_of_several_charts_of_wandb_are_one_set_of_runs(tmp_path: Path) -> None:
+    for n, (key, values) in enumerate({"return": [1.5, 2.5], "loss": [0.25, 0.5]}.items()):
+        wild.table(
+            tmp_path / f"wandb_export_2026-01-0{n + 1}.csv",
+            {
+                "Step": [1, 2 + n],
+                **{f"{run} - {key}{end}": values for run in ("ppo_s0", "sac_s1") for end in ("", "__MAX")},
+            },
+        )
+    runs = rollbook.open(tmp_path)
+    assert sorted((row["name"], row["algo"], row["seed"]) for row in runs.rows()) == [
+        ("ppo_s0", "ppo", 0),
+        ("sac_s1", "sac", 1),
+    ]
+    for book in runs:
+        assert book.series("return").mean.tolist() == [1.5, 2.5]
+        assert book.series("loss").x.tolist() == [1, 3]
+
+
+def test_of_a_chart_that_was_exported_twice_the_later_file_counts(tmp_path: Path) -> None:
+    for n, values in enumerate(([1.0, 2.0], [1.0, 2.0, 3.0])):
+        file = tmp_path / f"wandb_export_{n}.csv"
+        wild.table(file, {"Step": [*range(len(values))], "ppo - return": values, f"ppo - other{n}": values})
+        os.utime(file, (1.7e9 + n, 1.7e9 + n))
+    (book,) = rollbook.open(tmp_path)
+    assert book.series("return").mean.tolist() == [1.0, 2.0, 3.0]
+    assert {"other0", "other1"} <= {*book.keys()}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rollbook
 from rollbook.formats.importers import import_runs
 from rollbook.formats.importers.jsonl import JsonLines
 from rollbook.protocols import ForeignRun, Row
@@ -70,3 +71,12 @@ def test_what_is_no_such_file_is_not_found_and_raises_nothing(tmp_path: Path, co
     (tmp_path / "metrics.jsonl").write_bytes(content)
     assert not JsonLines().finds(tmp_path)
     assert read(tmp_path)[1] == []
+
+
+def test_numbers_in_quotes_are_numbers_and_ids_stay_texts(tmp_path: Path) -> None:
+    lines = [{"step": str(n), "loss": f"tensor({n}.5)", "lr": "1e-4", "run_id": "77", "note": "v2"} for n in range(3)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (book,) = rollbook.open(tmp_path)
+    assert book.series("loss", x="step").mean.tolist() == [0.5, 1.5, 2.5]
+    assert book.metrics(["lr"]).column("lr").to_pylist() == [1e-4] * 3
+    assert "run_id" not in {*book.keys()}

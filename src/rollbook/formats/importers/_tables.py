@@ -275,10 +275,11 @@ def value_of(text: str) -> Cell:
     if not text:
         return None
     if "_" not in text:  # Python reads 1_2 as twelve; in a table it is a name
-        try:
-            return int(text)
-        except ValueError:
-            pass
+        if "." not in text:
+            try:
+                return int(text)
+            except ValueError:
+                pass
         try:
             return float(text)
         except ValueError:

@@ -126,8 +126,11 @@ class Csv:
             stages = []
         tables = [file for file in rest if file.name not in _KNOWN and file not in stages]
         downloaded: dict[str, list[Path]] = {}
-        own: list[ForeignRun] = []
+        own: list[ForeignRun] = self._exports(base, tables)
+        exported = {file for run in own for file in run.files}
         for file in tables:
+            if file in exported:
+                continue
             if (match := _DOWNLOADED.fullmatch(file.stem)) is not None and _is_downloaded(header_of(file)):
                 downloaded.setdefault(match["run"], []).append(file)
             else:
@@ -141,6 +144,32 @@ class Csv:
         for run in own:
             run.name = "-".join(filter(None, (run_name_of(base), run.part)))
         yield from [*runs, *own]
+
+    def _exports(self, folder: Path, tables: list[Path]) -> list[ForeignRun]:
+        """The runs of W&B's exports of several charts, each with its columns of all of them; [] if no two share a run.
+
+        If two exports have one key of a run, that of the file which was written last counts.
+        """
+        by_run: dict[str, dict[Path, dict[str, str]]] = {}
+        axes: dict[Path, str] = {}
+        for file in sorted(tables, key=lambda file: os.stat(file).st_mtime_ns, reverse=True):
+            header = header_of(file)
+            columns = _exported(header, x) if header is not None and (x := self._x_of(file, header)) else {}
+            for run_name, keys in columns.items():
+                taken = {key for others in by_run.get(run_name, {}).values() for key in others.values()}
+                mine = {column: key for column, key in keys.items() if key not in taken}
+                if mine:
+                    by_run.setdefault(run_name, {})[file], axes[file] = mine, x
+        if all(len(files) < 2 for files in by_run.values()):
+            return []
+        made = []
+        for run_name, files in by_run.items():
+            run = ForeignRun("", files=sorted(files), clocks=tuple(self._clocks.values()), home=folder, part=run_name)
+            describe(run, folder)
+            wanted = {file: _Wanted(columns={axes[file]: axes[file], **files[file]}) for file in run.files}
+            run.give({file.name: functools.partial(self._rows, file, run, "", wanted[file]) for file in run.files})
+            made.append(run)
+        return made
 
     def of_files(
         self, folder: Path, files: list[Path], *, prefixed: bool = False, alone: bool | None = None
@@ -220,13 +249,8 @@ class Csv:
         """The runs of a table: what their names end in, which rows and columns they have, and what is known of them."""
         x = self._x_of(file, header)
         others = [name for name in header.columns if name != x]
-        # Exported by W&B's page: a column for each run, named "<run> - <key>".
-        exported = {name: match for name in others if (match := _EXPORTED.fullmatch(name)) is not None}
-        if exported and len(exported) == len(others):
-            of_run: dict[str, dict[str, str]] = {}
-            for name, match in exported.items():
-                of_run.setdefault(match["run"], {})[name] = match["key"]
-            return [(f"-{run}", _Wanted(columns={x: x, **names}), {}) for run, names in of_run.items()]
+        if exported := _exported(header, x):
+            return [(f"-{run}", _Wanted(columns={x: x, **names}), {}) for run, names in exported.items()]
         # A column for each seed.
         seeds = {name: int(match["n"]) for name in others if (match := _OF_A_SEED.fullmatch(name)) is not None}
         if len(seeds) > 1 and len(seeds) == len(others):
@@ -289,7 +313,10 @@ class Csv:
                     if aliases.canonical(read_as := names.get(column, column)) == "train/return"
                 }
         for row in self._metrics(file, header, run, wanted):
-            values = {names.get(key, key) if names else key: value for key, value in row.values.items()}
+            if not names and not prefix:
+                yield row
+                continue
+            values = {names.get(key, key): value for key, value in row.values.items()}
             if prefix:
                 values = {key if key.startswith(prefix) else prefix + key: value for key, value in values.items()}
             yield Row(row.time, row.clocks, values)
@@ -321,6 +348,11 @@ class Csv:
         start = _start_of(file, timed, written, stat.st_size) if timed else written
         moment = start
         melted = _melted(header)
+        counting = [
+            (name, clock, name in SPELLINGS or name in self._clocks or name == x)
+            for name, clock in clocks.items()
+            if clock
+        ]
         of_row = "episode" if _are_episodes(header) else "step"
         for number, texts in _rows_of(file, header, run, wanted):
             cells_of_row = {name: value_of(text) for name, text in texts.items()}
@@ -336,13 +368,13 @@ class Csv:
             if melted and isinstance(called := cells_of_row.pop(melted[0], None), str):
                 cells_of_row[called] = cells_of_row.pop(melted[1], None)
             readings = {of_row: number} if x == _ROW else {}
-            for name, clock in clocks.items():
+            for name, clock, is_only_clock in counting:
                 reading: Any = cells_of_row.get(name)
                 if name == x and may_be_cut and isinstance(reading, float) and math.isfinite(reading):
                     reading = math.floor(reading)
-                if clock and is_reading(reading):
+                if is_reading(reading):
                     readings[clock] = int(reading)
-                    if name in SPELLINGS or name in self._clocks or name == x:
+                    if is_only_clock:
                         del cells_of_row[name]
             values = {name: value for name, value in cells_of_row.items() if value is not None}
             if values or readings:
@@ -599,6 +631,16 @@ def _is_of_episodes(file: Path, seeds: tuple[str, ...], _changed: int, _size: in
 
 _EACH_ITS_OWN = frozenset({"\0"})
 _LOOKED_AT = 200
+
+
+def _exported(header: Header, x: str) -> dict[str, dict[str, str]]:
+    """Run -> column -> key, of a table that W&B's page exports: a column "<run> - <key>" for each; {} for others."""
+    others = [name for name in header.columns if name != x]
+    matches = {name: match for name in others if (match := _EXPORTED.fullmatch(name)) is not None}
+    by_run: dict[str, dict[str, str]] = {}
+    for name, match in matches.items() if len(matches) == len(others) else ():
+        by_run.setdefault(match["run"], {})[name] = match["key"]
+    return by_run
 
 
 def _is_downloaded(header: Header | None) -> bool:

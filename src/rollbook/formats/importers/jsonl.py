@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._contents import number_in
 from rollbook.formats.importers._labels import labels_of
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clock_columns, clocks_of, is_reading, standing, x_clock
@@ -194,7 +195,7 @@ def _flatten(prefix: str, value: object, values: dict[str, Any], run: ForeignRun
         for name, inner in value.items():
             _flatten(f"{prefix}/{name}" if prefix else str(name), inner, values, run)
     elif isinstance(value, (bool, int, float, str)):
-        values[prefix] = value
+        values[prefix] = number_in(prefix, value) if isinstance(value, str) else value
     elif isinstance(value, list):
         run.leave_out("lists")
 
