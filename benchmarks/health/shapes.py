@@ -248,6 +248,60 @@ def _rlhf(chance: Random, n: int = 300) -> Iterator[Values]:
         }
 
 
+def _grpo_noisy(chance: Random, n: int = 300) -> Iterator[Values]:
+    """Few answers a batch: the reward of a batch says little, and rises slowly."""
+    for i in range(n):
+        yield {
+            "reward": 0.3 + 0.25 * _learned(i, n) + chance.gauss(0, 0.15),
+            "entropy": 1.0 - 0.4 * _learned(i, n),
+            "grad_norm": chance.lognormvariate(-1, 0.4),
+        }
+
+
+def _curriculum(chance: Random, n: int = 1200) -> Iterator[Values]:
+    """Isaac Lab: the terrain becomes harder each time that it is mastered, and the reward begins anew."""
+    for i in range(n):
+        come = _learned(i % 400, 400)
+        told = {"Loss/value_function": chance.lognormvariate(-2, 0.3), "Loss/entropy": 10 - 4 * i / n}
+        yield {"Train/mean_reward": 20 * come + chance.gauss(0, 0.5), "Curriculum/terrain_levels": 1 + i // 400, **told}
+
+
+def _self_play(chance: Random, n: int = 600) -> Iterator[Values]:
+    """Against itself: half of the games are won, whatever is learned; the rating tells it."""
+    for i in range(n):
+        come = _learned(i, n)
+        yield {
+            "charts/episodic_return": chance.choice((-1.0, 1.0)),
+            "train/elo": 1000 + 800 * come + chance.gauss(0, 10),
+            **_update(chance, come),
+        }
+
+
+def _preferences(chance: Random, n: int = 300) -> Iterator[Values]:
+    """DPO: the loss falls from ln 2."""
+    for i in range(n):
+        come = _learned(i, n)
+        yield {
+            "loss": max(0.05, 0.69 - 0.3 * come + chance.gauss(0, 0.05)),
+            "rewards/margins": 2 * come + chance.gauss(0, 0.3),
+            "rewards/accuracies": min(1.0, 0.5 + 0.35 * come + chance.gauss(0, 0.05)),
+            "grad_norm": chance.lognormvariate(1, 0.4),
+            "learning_rate": 5e-7 * (1 - i / n),
+        }
+
+
+def _fine_tuned(chance: Random, n: int = 300) -> Iterator[Values]:
+    """SFT in three epochs: a step of the loss at each, single bad batches."""
+    for i in range(n):
+        bad = 2.0 if chance.random() < 0.02 else 0.0
+        yield {
+            "loss": max(0.05, 2.0 * math.exp(-i / 60) + 0.9 - 0.2 * (3 * i // n) + bad + chance.gauss(0, 0.08)),
+            "grad_norm": chance.lognormvariate(0, 0.5),
+            "learning_rate": 2e-5 * min(1.0, i / 10) * (1 - i / n),
+            "mean_token_accuracy": 0.5 + 0.2 * _learned(i, n),
+        }
+
+
 _PPO = {"learning_rate": 2.5e-4, "gamma": 0.99, "n_steps": 128, "num_envs": 4, "n_epochs": 4}
 _GRPO = {"beta": 0.04, "learning_rate": 1e-6, "max_completion_length": 2048}
 
@@ -269,6 +323,11 @@ SHAPES: dict[str, Shape] = {
     "grpo w&b": Shape("the same as W&B has it (train/…)", lambda chance: _grpo(chance, "train/"), 1, True, _GRPO),
     "grpo slow": Shape("GRPO: a tenth of the gain", lambda chance: _grpo(chance, "", 300, 0.3, 1.2), 1, False, _GRPO),
     "grpo solved": Shape("GRPO: every answer right, all of one length", _grpo_solved, 1, False, _GRPO),
+    "grpo noisy": Shape("GRPO: few answers a batch, no length", _grpo_noisy, 1, False, _GRPO),
+    "curriculum": Shape("a curriculum that logs its stage", _curriculum, every=98_304, config=_PPO),
+    "self-play": Shape("self-play: half of the games are won, the rating rises", _self_play, config=_PPO),
+    "dpo": Shape("DPO", _preferences, 1),
+    "sft": Shape("SFT: three epochs, single bad batches", _fine_tuned, 1),
     "rlhf": Shape("PPO on a reward model", _rlhf, 1, True, {"kl_coef": 0.05}),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -182,3 +183,82 @@ def test_groups_of_one_reward_are_no_trouble_where_the_prompts_are_solved_and_ar
     assert faults(solved, config=GRPO) == {}
     too_hard = grpo(reward=lambda i: 0.01 * (i == 20), frac_reward_zero_std=lambda i: 0.97)
     assert "zero_variance_groups" in faults(too_hard, config=GRPO)
+
+
+def test_rewards_of_few_answers_that_rise_slowly_are_progress_and_flat_ones_are_not() -> None:
+    flat = Counter[str]()
+    for seed in range(10):
+        chance = Random(seed)
+        rewards = [{"train/reward": 0.3 + chance.gauss(0, 0.15)} for _ in range(300)]
+        flat.update(list(faults(rewards)))
+    assert flat["learns_nothing"] >= 8
+    assert not any("learns_nothing" in false_alarms("grpo noisy", seed) for seed in range(20))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_stage_of_a_curriculum_is_judged_by_itself_and_a_fall_within_it_is_named(at_once: bool) -> None:
+    """The level rises at row 400; at row 900 the policy breaks."""
+    chance = Random(0)
+    rows = [
+        Row(
+            1.7e9 + i,
+            {"env_step": (i + 1) * 1000},
+            {
+                "Train/mean_reward": (20.0 * (i % 400) / 400 if i < 900 else 0.0) + chance.gauss(0, 0.3),
+                "Curriculum/terrain_levels": float(1 + min(1, i // 400)),
+            },
+            seq=i + 1,
+        )
+        for i in range(800)
+    ] + [
+        Row(
+            1.7e9 + i,
+            {"env_step": (i + 1) * 1000},
+            {"Train/mean_reward": chance.gauss(0, 0.3), "Curriculum/terrain_levels": 2.0},
+            seq=i + 1,
+        )
+        for i in range(800, 1000)
+    ]
+    pieces = [rows] if at_once else [[row] for row in rows]
+    rule = health.make("return_fall")
+    rule.open(replace(testing.some_run(Path("run")), config={}, total={}))
+    alerts: list[Alert] = []
+    for piece in pieces:
+        alerts += rule.look(columns_of(piece), piece[-1].time)
+        told = rule.state()
+        rule = health.make("return_fall")
+        rule.open(replace(testing.some_run(Path("run")), config={}, total={}))
+        rule.set_state(told)
+    assert [800_000 < alert.clocks["env_step"] < 900_000 for alert in alerts] == [True]
+
+
+def test_a_supervised_training_whose_loss_comes_apart_or_that_has_no_gradient_is_named() -> None:
+    chance = Random(2)
+    healthy = [
+        {"loss": 1 + math.exp(-i / 40) + chance.gauss(0, 0.05), "grad_norm": 1 + chance.random()} for i in range(300)
+    ]
+    assert faults(healthy) == {}
+    apart = [{**row, "loss": row["loss"] if i < 150 else 10.5} for i, row in enumerate(healthy)]
+    assert "come apart" in faults(apart)["jump"]
+    dead = [{"loss": 0.6931, "rewards/accuracies": 0.0, "grad_norm": 0.0} for _ in range(100)]
+    assert set(faults(dead)) == {"frozen"}
+    of_rl = [{**row, "reward": 0.01 * i + chance.gauss(0, 0.1)} for i, row in enumerate(apart)]
+    assert "jump" not in faults(of_rl), "the loss of a policy means nothing by its size"
+    hard = [{"loss": 0.0, "reward": 0.0, "grad_norm": 0.0, "frac_reward_zero_std": 1.0} for _ in range(100)]
+    assert "frozen" not in faults(hard), "equal rewards leave no gradient: that is the cause to name"
+    assert "zero_variance_groups" in faults(hard)
+
+
+def test_a_divergence_of_ten_nats_a_token_is_named_whatever_the_reward_does() -> None:
+    alone = grpo(kl=lambda i: 0.02 if i < 150 else 15.0)
+    assert set(faults(alone)) == {"reward_hacking"}
+    assert faults(grpo(kl=lambda i: 0.02 if i < 150 else 5.0)) == {}
+
+
+def test_an_entropy_loss_of_a_language_model_is_its_entropy() -> None:
+    """slime and OpenRLHF log the entropy under this name; Stable-Baselines3 its negative."""
+    gone = [
+        {"rollout/raw_reward": 0.2 + Random(i).gauss(0, 0.02), "train/entropy_loss": 1.0 if i < 60 else 0.001}
+        for i in range(150)
+    ]
+    assert "entropy" in faults(gone)

@@ -68,6 +68,7 @@ WRITTEN = {
     "table": {"episode_reward": "train/return", "ep_len": "train/length", "eval_reward": "test/return"},
     "trl": {"reward": "train/reward", "train/kl": "update/kl_to_reference"},
     "openrlhf": {"train/reward": "train/reward", "train/ppo_kl": "update/approx_kl_k1"},
+    "slime": {"rollout/raw_reward": "train/reward", "train/pg_clipfrac": "update/clip_fraction"},
     "verl": {"critic/score/mean": "train/reward", "actor/ppo_kl": "update/approx_kl_k1"},
 }
 

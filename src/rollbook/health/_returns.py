@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from typing import Any, Generic, TypeVar
 
@@ -175,6 +176,68 @@ class ReturnRule(Generic[ReturnMemory]):
             self.memory.series,
             where["clocks"],
         )
+
+
+_STAGE = re.compile(
+    r"(^|[/_. -])(curriculum|lessons?|terrain_?levels?|difficulty|task_?level)([/_. -]|$)", re.IGNORECASE
+)
+_RATING = re.compile(r"(^|[/_. -])(elo|trueskill)([/_. -]|$)", re.IGNORECASE)
+_STEP = 0.05
+
+
+class Steps:
+    """When a key of the run rose to a new height, by more than a twentieth of it: the stage of a curriculum, a rating.
+
+    Attributes:
+      highest: key -> its largest value so far; rose: when one of them rose, in seconds, the last times.
+    """
+
+    __slots__ = ("_chosen", "_names", "highest", "rose")
+
+    def __init__(self, names: re.Pattern[str]) -> None:
+        self._names, self._chosen = names, dict[str, bool]()
+        self.highest: dict[str, float] = {}
+        self.rose: list[float] = []
+
+    def plain(self) -> list[Any]:
+        """As JSON data, for `set_plain`."""
+        return [self.highest, self.rose]
+
+    def set_plain(self, data: Sequence[Any]) -> None:
+        """Remember what `plain` returned."""
+        self.highest, self.rose = (dict(data[0]), list(data[1])) if data else ({}, [])
+
+    def take(self, columns: Columns) -> None:
+        """New rows."""
+        for key in columns.keys("metrics"):
+            chosen = self._chosen.get(key)
+            if chosen is None:
+                chosen = self._chosen[key] = self._names.search(key) is not None
+            if chosen:
+                self._take(columns.column(key))
+
+    def _take(self, column: Column) -> None:
+        values = column.values
+        highest = self.highest.get(column.key, values[0])
+        if max(values) > highest + _STEP * abs(highest):
+            for value, time in zip(values, column.times(), strict=True):
+                if value > highest + _STEP * abs(highest):
+                    highest = value
+                    self.rose = [*self.rose, time][-_MOST_STEPS:]
+        self.highest[column.key] = highest
+
+
+_MOST_STEPS = 1_000
+
+
+def stages() -> Steps:
+    """The stages of a curriculum: when it made the task harder."""
+    return Steps(_STAGE)
+
+
+def advances() -> Steps:
+    """What shows that a policy gets better though its returns do not: stages and ratings such as Elo."""
+    return Steps(re.compile(f"{_STAGE.pattern}|{_RATING.pattern}", re.IGNORECASE))
 
 
 class WhichReturns(ReturnRule[Returns]):

@@ -43,6 +43,7 @@ class Entropy(KeyedRule[_Entropies]):
     Measured relative to the run's start, where a new policy chooses about evenly. In absolute nats it says nothing, and
     a fall alone is normal learning. "fail" when `rows` updates in a row are below `share` of the start and the return
     (`train/return` or `train/reward` by any framework's name, or the table of episodes) is no better than at the start.
+    What language models call a loss of the entropy (slime, OpenRLHF) is the entropy itself.
     Policies whose entropy is ever negative are continuous and not checked. Runs without a return are not checked
     either. In the first 15 % of a run whose length is known, "fail" whatever the return when `rows` updates in a row
     are below a fifth of the largest of the first entropies. A language model (`train/reward`) may lose most of it that
@@ -149,11 +150,11 @@ class Entropy(KeyedRule[_Entropies]):
         """Take values none of which is low."""
         memory = self.memory[column.key]
         if not memory.continuous:
-            Last(memory, self._rows).take_all(column, range(start, len(column)), _sign(column))
+            Last(memory, self._rows).take_all(column, range(start, len(column)), self._sign(column))
 
     def _take_one(self, column: Column, i: int) -> Iterator[tuple[float, Alert]]:
         memory = self.memory[column.key]
-        entropy = _sign(column) * column.values[i]
+        entropy = self._sign(column) * column.values[i]
         if not math.isfinite(entropy) or memory.continuous:
             return
         if entropy < 0:
@@ -202,7 +203,7 @@ class Entropy(KeyedRule[_Entropies]):
 
     def _entropies(self, column: Column, start: int) -> array[float]:
         values = column.values[start:]
-        return values if _sign(column) > 0 else array("d", map(neg, values))
+        return values if self._sign(column) > 0 else array("d", map(neg, values))
 
     def _take_returns(self, gained: array[float]) -> None:
         missing = _RETURNS - len(self._early)
@@ -227,14 +228,13 @@ class Entropy(KeyedRule[_Entropies]):
             some += [(times[i], n, column.values[i]) for i in sorted(chosen)]
         self._take_returns(array("d", [value for _time, _n, value in sorted(some)]))
 
+    def _sign(self, column: Column) -> int:
+        """-1 for a loss of the entropy, which is its negative; language models log it with the sign of the entropy."""
+        return -1 if meaning(column.key) == "update/loss/entropy" and not self._is_model else 1
+
     def _has_improved(self) -> bool:
         """Whether the newest returns are above the first, or at the best of them; also True if too few are known."""
         if len(self._early) < _RETURNS:
             return True
         is_at_best = median(self._late) >= max(self._early) > min(self._early)  # of 0 and 1, nothing is above 1
         return is_at_best or above(self._late, self._early) > (_CLEAR_OF_MEANS if self._is_model else _CLEAR)
-
-
-def _sign(column: Column) -> int:
-    """-1 for a loss of the entropy, which is its negative."""
-    return -1 if meaning(column.key) == "update/loss/entropy" else 1

@@ -6,7 +6,7 @@ from rollbook.errors import BadInput
 from rollbook.health._config import number_in, setting_in
 from rollbook.health._keyed import KeyedRule, at_clock, in_order, meaning
 from rollbook.health._memory import Last, Recent
-from rollbook.health._returns import rise
+from rollbook.health._returns import RETURNS, rise
 from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -22,6 +22,8 @@ _NONE, _MOVED = 1e-9, 1e-7
 
 _STEPS = frozenset({"update/step_norm", "update/policy_step_norm"})
 _DIVERGENCES = frozenset({"update/approx_kl", "update/approx_kl_k2", "update/kl"})
+_GRADIENT, _GRADIENT_ROWS = "update/gradient_norm", 20
+"""A gradient that is 0 from the first update on. Later it may be: where all answers of a group have one reward."""
 _REFERENCE, _REFERENCE_ROWS = "update/kl_to_reference", 20
 """The divergence from a reference model is 0 in the first update, and with rates that rise from 0 in some more."""
 _WEIGHTS = ("beta", "kl_coef", "init_kl_coef", "kl_loss_coef")
@@ -54,9 +56,10 @@ class Frozen(KeyedRule[_Zeros]):
     that PPO logs is measured before each step: with one epoch and one minibatch it is 0 in every healthy run. It shows
     a frozen policy if it was above 0 before, or if the settings say that there are several epochs (`n_epochs=4` or the
     like). The divergence from a reference model that is 0 in 20 rows shows it if the settings give it a weight (`beta`
-    or the like; not with `sync_ref_model`). Else "fail" only if entropy, value loss and return or reward also stand
-    still, over the first 100 values of each. A policy whose entropy is near 0 has no divergence left, and is not
-    reported here.
+    or the like; not with `sync_ref_model`). A gradient norm that is 0 in the first 20 updates shows it where no return
+    or reward is logged: rewards that are all equal leave no gradient either. Else "fail" only if entropy, value loss
+    and return or reward also stand still, over the first 100 values of each. A policy whose entropy is near 0 has no
+    divergence left, and is not reported here.
 
     Args:
       rows: how many updates in a row.
@@ -66,7 +69,8 @@ class Frozen(KeyedRule[_Zeros]):
     remembers = _Zeros
     name = "frozen"
     source = "parameters that an update leaves as they are were not updated"
-    meanings = _STEPS | _DIVERGENCES | {_REFERENCE}
+    tables = frozenset({"metrics", "episodes"})
+    meanings = _STEPS | _DIVERGENCES | {_REFERENCE, _GRADIENT}
 
     def __init__(self, rows: int = 3, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
@@ -78,22 +82,30 @@ class Frozen(KeyedRule[_Zeros]):
         """A run begins, or continues after a rewind."""
         super().open(run)
         self._witnesses: dict[str, list[float]] = {}
-        self._is_decided = False
+        self._is_decided = self._has_returns = False
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {**super().state(), "witnesses": self._witnesses, "decided": self._is_decided}
+        return {
+            **super().state(),
+            "witnesses": self._witnesses,
+            "decided": self._is_decided,
+            "returns": self._has_returns,
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         super().set_state(state)
         self._witnesses = {key: list(values) for key, values in state["witnesses"].items()}
         self._is_decided = bool(state.get("decided"))
+        self._has_returns = bool(state.get("returns"))
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
+        self._has_returns = self._has_returns or columns.of_episodes("return") is not None
         for key in columns.keys("metrics"):
             name = meaning(key)
+            self._has_returns = self._has_returns or name in RETURNS
             if name in _WITNESSES:
                 self._witness(key, name in _ENTROPIES, columns.column(key))
         found = [alert for key in self.watched(columns) for alert in self.take(key, columns.column(key))]
@@ -112,7 +124,10 @@ class Frozen(KeyedRule[_Zeros]):
         """The new values of a checked key."""
         memory = self.memory[key]
         last, values = Last(memory, 1), column.values
-        rows = max(self._rows, _REFERENCE_ROWS) if meaning(key) == _REFERENCE else self._rows
+        kind = meaning(key)
+        if kind == _GRADIENT and (memory.moved or self._has_returns):
+            return
+        rows = max(self._rows, {_REFERENCE: _REFERENCE_ROWS, _GRADIENT: _GRADIENT_ROWS}.get(kind, 0))
         if min(values) > _NONE:
             memory.zeros, memory.moved, memory.suspected = 0, True, False
         else:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from array import array
+from bisect import bisect_left
 from operator import gt
 
 from rollbook.errors import BadInput
-from rollbook.health._returns import REWARD_BLOCK, ReturnRule, Returns, above
+from rollbook.health._returns import REWARD_BLOCK, ReturnRule, Returns, above, stages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from rollbook.schema.columns import Column
-    from rollbook.schema.records import Alert
+    from rollbook.schema.columns import Column, Columns
+    from rollbook.schema.records import Alert, RunInfo
 
 
 _BELOW = 0.5
@@ -61,6 +63,7 @@ class _Fall(Returns):
       newest: the last `_LONG` means.
       values: the last `_LONG` blocks of returns; `best_values` and `best_mean` of the best `_BEST` blocks.
       least: the lowest mean of a block.
+      stage: when the present stage of a curriculum began; 0: the first one.
     """
 
     low: int = 0
@@ -81,6 +84,7 @@ class _Fall(Returns):
     best_values: list[float] = []
     best_mean: float = -1e308
     least: float = 1e308
+    stage: float = 0.0
 
 
 class ReturnFall(ReturnRule[_Fall]):
@@ -93,10 +97,11 @@ class ReturnFall(ReturnRule[_Fall]):
     the best 40 by 5.5 standard errors, each with its own, and have lost `share` of the gain. Sooner if single returns
     show it: a cumulative sum, when their mean has lost nearly as much.
 
-    It knows returns, not the task. So it also reports a curriculum each time that this makes the task harder (5 of 5),
-    and some trainings with a few returns far below all others (12 of 45 whose returns were -exp(x), x normal with mean
-    4 and standard deviation 1.6, all the time): "the last 60" then have more of these than the first 20 had. Silence it
-    there: `rules=["-return_fall"]`.
+    It knows returns, not the task. A curriculum that logs its stage (`Curriculum/terrain_levels`, `Environment/Lesson
+    Number/…`, `difficulty`) is judged stage by stage; one that does not is reported each time that it makes the task
+    harder (5 of 5). So are some trainings with a few returns far below all others (12 of 45 whose returns were -exp(x),
+    x normal with mean 4 and standard deviation 1.6, all the time): "the last 60" then have more of these than the first
+    20 had. Silence it there: `rules=["-return_fall"]`.
 
     Args:
       share: of the gain of the best block over the first.
@@ -115,6 +120,40 @@ class ReturnFall(ReturnRule[_Fall]):
             )
         super().__init__()
         self._share, self._times, self._blocks = share, times, blocks
+
+    def open(self, run: RunInfo) -> None:
+        """A run begins, or continues after a rewind."""
+        super().open(run)
+        self._stages = stages()
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {**super().state(), "stages": self._stages.plain()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        super().set_state({name: value for name, value in state.items() if name != "stages"})
+        self._stages.set_plain(state.get("stages", ()))
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        self._stages.take(columns)
+        return super().look(columns, now)
+
+    def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
+        """New returns. Each stage of a curriculum is judged by itself: its task is a harder one."""
+        first = 0
+        rose = [moment for moment in self._stages.rose if moment > self.memory.stage]
+        times = column.times() if rose and len(column) else array("d")
+        for moment in rose:
+            if not times or moment > times[-1]:
+                break
+            end = bisect_left(times, moment)
+            if end > first:
+                yield from super().take(column.between(first, end))
+            series, first = self.memory.series, end
+            self.memory = _Fall(series=series, stage=moment)
+        yield from super().take(column.between(first, len(column)) if first else column)
 
     def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
         """See `ReturnRule`."""

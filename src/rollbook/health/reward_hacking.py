@@ -23,6 +23,9 @@ _FIRST, _FEW = 5, 0.5
 _OF_ANSWERS = 60.0
 """Nats of a whole answer, where a divergence is summed over its tokens."""
 
+_GROSS = 10.0
+"""Times the limit, from which the divergence alone is enough: 10 nats a token are the whole vocabulary of a model."""
+
 _KL, _LENGTH, _CUT = "update/kl_to_reference", "train/completion_length", "train/truncated_share"
 
 
@@ -47,7 +50,8 @@ class RewardHacking(KeyedRule[Signal]):
     60 where it is summed over an answer), the mean length of the answers is more than `times` that of the first updates
     or less than a `times`-th of it, nearly all answers (`cut`) are cut at their limit although at first fewer than half
     were. The last one alone is enough: answers that stopped ending are scored in part. Longer answers alone are what
-    reasoning models learn, and a large divergence alone is what a small model learns from nothing: neither is reported.
+    reasoning models learn, and a large divergence alone is what a small model learns from nothing: neither is reported,
+    up to ten times the limit of the divergence.
 
     Args:
       kl: nats per token.
@@ -127,7 +131,7 @@ class RewardHacking(KeyedRule[Signal]):
         signal.rows = signal.rows + 1 if self._is_off(column.key, value) else 0
         off = {key: it for key, it in self.memory.items() if it.rows >= self._rows}
         kinds = {self._kind(key) for key in off}
-        is_trouble = len(kinds) > 1 or _CUT in kinds
+        is_trouble = len(kinds) > 1 or _CUT in kinds or any(self._is_gross(key, it.value) for key, it in off.items())
         if not is_trouble and all(not it.rows for it in self.memory.values()):
             self._is_said = False
         if is_trouble and not self._is_said:
@@ -136,6 +140,13 @@ class RewardHacking(KeyedRule[Signal]):
             about = {key: it for key, it in self.memory.items() if it.rows >= self._rows - 1}  # others of this row
             yield where["time"], self._alert(about, column, i)
 
+    def _is_gross(self, key: str, value: float) -> bool:
+        """Whether a divergence alone says that this is another language."""
+        return self._kind(key) == _KL and value > _GROSS * self._limit(key)
+
+    def _limit(self, key: str) -> float:
+        return _OF_ANSWERS if "summed" in (estimator(key) or "") else self._kl
+
     def _kind(self, key: str) -> str:
         name = meaning(key)
         return name if name in (_LENGTH, _CUT) else _KL
@@ -143,7 +154,7 @@ class RewardHacking(KeyedRule[Signal]):
     def _is_off(self, key: str, value: float) -> bool:
         signal, kind = self.memory.get(key), self._kind(key)
         if kind == _KL:
-            return value > (_OF_ANSWERS if "summed" in (estimator(key) or "") else self._kl)
+            return value > self._limit(key)
         if signal is None or len(signal.first) < _FIRST:
             return False
         usual = median(signal.first)

@@ -104,7 +104,8 @@ def _judged(name: str, value: float) -> str:
         return _MYOPIC
     if name in ("learning_rate", "lr") and value <= 0:
         return "nothing is learned" if value == 0 else "each step goes the wrong way"
-    # RLlib's `entropy_coeff` is left out: it refuses a negative one, which before 0.7 was the bonus.
+    # `entropy_coeff` is left out: RLlib refuses a negative one, which before 0.7 was its bonus, and with verl one
+    # minimises the entropy on purpose.
     if name in ("ent_coef", "entropy_coef", "entropy_coefficient") and value < 0:
         return "exploration is punished"
     return ""

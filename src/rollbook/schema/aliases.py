@@ -46,7 +46,7 @@ class Native:
 
     Attributes:
       framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl, rsl_rl, skrl,
-        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3, verl, openrlhf; cleanrl and benchmarl through their
+        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3, verl, openrlhf, slime; cleanrl and benchmarl through their
         writers; rollbook for what `RecordEpisodes` logs on a run instead of a scope; others whose files are read:
         baselines, rllab, garage, rlkit, berkeley (homework of CS 285), mlagents …; "table" for columns of tables of no
         known tool.
@@ -261,6 +261,7 @@ TABLE: tuple[Canonical, ...] = (
         ("trl", "reward", "mean of the batch"),
         ("trl", "objective/scores", "mean of the batch"),
         ("openrlhf", "reward", "mean of the batch"),
+        ("slime", "rollout/raw_reward", "mean of the batch"),
         ("verl", "critic/score/mean", "mean of the batch"),
         ("verl", "critic/rewards/mean", "mean of the batch, after the penalty for the KL divergence"),
     ),
@@ -272,6 +273,7 @@ TABLE: tuple[Canonical, ...] = (
         ("trl", "completions/mean_length", "mean of the batch"),
         ("trl", "completion_length", "mean of the batch"),
         ("openrlhf", "response_length", "mean of the batch"),
+        ("slime", "rollout/response_len/mean", "mean of the batch"),
         ("verl", "response_length/mean", "mean of the batch"),
     ),
     Canonical(
@@ -281,6 +283,7 @@ TABLE: tuple[Canonical, ...] = (
         "gradient_step",
         ("trl", "completions/clipped_ratio", "of the batch"),
         ("openrlhf", "truncated", "of the batch"),
+        ("slime", "rollout/truncated_ratio", "of the batch"),
         ("verl", "response_length/clip_ratio", "of the batch"),
     ),
     Canonical(
@@ -429,6 +432,7 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "info/learner/*/learner_stats/policy_loss", _UPDATE),
         ("trl", "loss/policy_avg", _UPDATE),
         ("openrlhf", "policy_loss", _UPDATE),
+        ("slime", "train/pg_loss", _UPDATE),
         ("verl", "actor/pg_loss", _UPDATE),
         ("baselines", "loss/policy_loss", _UPDATE),
         ("mlagents", "Losses/Policy Loss", _UPDATE),
@@ -629,6 +633,7 @@ TABLE: tuple[Canonical, ...] = (
         ("trl", "clip_ratio", _STEP),
         ("trl", "policy/clipfrac_avg", _UPDATE),
         ("openrlhf", "ppo_clip_ratio", _UPDATE),
+        ("slime", "train/pg_clipfrac", _UPDATE),
         ("verl", "actor/pg_clipfrac", _UPDATE),
         ("baselines", "loss/clipfrac", _UPDATE),
         ("sample_factory", "train/fraction_clipped", _UPDATE),
@@ -751,6 +756,7 @@ TABLE: tuple[Canonical, ...] = (
         "nats",
         "gradient_step",
         ("trl", "sampling/sampling_logp_difference/mean", "of the batch"),
+        ("slime", "train/train_rollout_logprob_abs_diff", "of the batch"),
     ),
     Canonical(
         "update/count",

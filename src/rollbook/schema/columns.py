@@ -243,6 +243,24 @@ class Column:
             readings = self._clocks[name] = cells[0] if is_whole else array("q", self._of_rows(cells))
         return readings
 
+    def between(self, first: int, end: int) -> Column:
+        """The values in a range of indices, as a column of their own.
+
+        Args:
+          first, end: indices in `values`, the second one not included.
+        """
+        parts: list[Part] = []
+        for number, (piece, values, rows) in enumerate(self._parts):
+            if self._order is not None:
+                mine = [index for part, index in self._order[first:end] if part == number]
+                low, high = (mine[0], mine[-1] + 1) if mine else (0, 0)
+            else:
+                low, high = max(0, first), max(0, min(end, len(values)))
+                first, end = first - len(values), end - len(values)
+            if low < high:
+                parts.append((piece, values[low:high], rows[low:high]))
+        return Column(self.key, parts) if parts else Column(self.key, [(self._parts[0][0], array("d"), ())])
+
     def _of_rows(self, cells: Sequence[Sequence[int]]) -> list[int]:
         if self._order is not None:
             return [cells[number][self._parts[number][2][index]] for number, index in self._order]
