@@ -96,35 +96,19 @@ def merge(
     open_parts = open_parts or OpenParts(run, writers)
     fills = _all_fills(open_parts, problems) if final else None
     for table in [*_tables(run), *(["marks"] if final else [])]:
-        parts = _listed(open_parts, table)
+        of_table = _TableParts(run, table, _listed(open_parts, table))
         for leftover in open_parts.contained(table):
             remove(leftover.path)
-        streams: dict[tuple[str, int, str], list[Part]] = {}
-        for part in parts:
-            if part.name.kind != "merged":
-                streams.setdefault((part.meta["writer"], part.meta["lane"], part.meta["group"]), []).append(part)
         unread = [PartName.parse(os.path.basename(path)) for path in open_parts.problems]
-        stretches: list[list[Part]] = []
         try:
-            for stream in streams.values():
-                stream.sort(key=lambda part: int(part.meta["first_seq"]))
-                stretches += _neighbours(stream, [name for name in unread if name is not None])
-            if not final:
+            stretches = of_table.stretches([name for name in unread if name is not None])
+            if final:
+                for n in _merge_at_the_end(of_table, stretches, small_rows, sizes.largest, fills):
+                    merged += n
+            else:
                 merged += sum(_merge_tiers(stretch, sizes) for stretch in stretches)
                 if writers is None:
-                    merged += _merge_of_the_done(run, table, parts, streams, small_rows, problems, sizes)
-                continue
-            small = [s for s in streams.values() if sum(part.rows for part in s) < small_rows]
-            former = [part for part in parts if part.name.kind == "merged"]
-            together = [part for s in small for part in s]
-            if len(small) + len(former) > 1 or any(_is_old(run, part) for part in former):
-                merged += _merge_small(run, table, together, former, fills)
-            else:
-                together = []
-            for neighbours in (piece for stretch in stretches for piece in _without_large(stretch, sizes.largest)):
-                first = neighbours[0]
-                if first not in together and (len(neighbours) > 1 or _can_fill(first, fills) or _is_old(run, first)):
-                    merged += _merge_parts(neighbours, fills)
+                    merged += _merge_of_the_done(of_table, small_rows, problems, sizes)
         except (Damaged, FileNotFoundError) as err:
             problems.append(str(err))
     if final and not problems:
@@ -134,6 +118,53 @@ def merge(
     if writers is None:
         _unlink_lone_pyramids(run)
     return merged
+
+
+class _TableParts:
+    """The parts of a table.
+
+    Attributes:
+      streams: (writer, lane, group) -> the parts of that stream.
+      shared: the files that small groups of many streams share.
+    """
+
+    def __init__(self, run: str, table: str, parts: list[Part]) -> None:
+        self.run, self.table = run, table
+        self.streams: dict[tuple[str, int, str], list[Part]] = {}
+        self.shared = [part for part in parts if part.name.kind == "merged"]
+        for part in parts:
+            if part.name.kind != "merged":
+                stream = (part.meta["writer"], part.meta["lane"], part.meta["group"])
+                self.streams.setdefault(stream, []).append(part)
+
+    def stretches(self, unread: list[PartName]) -> list[list[Part]]:
+        """The neighbours in each stream; `unread`: the files that cannot be read now.
+
+        Raises:
+          Damaged, FileNotFoundError: a part cannot be read, or was merged meanwhile.
+        """
+        for stream in self.streams.values():
+            stream.sort(key=lambda part: int(part.meta["first_seq"]))
+        return [stretch for stream in self.streams.values() for stretch in _neighbours(stream, unread)]
+
+    def small_streams(self, rows: int) -> list[list[Part]]:
+        """The streams with fewer rows than this."""
+        return [stream for stream in self.streams.values() if sum(part.rows for part in stream) < rows]
+
+
+def _merge_at_the_end(
+    of_table: _TableParts, stretches: list[list[Part]], small_rows: int, largest: int, fills: Fills | None
+) -> Iterator[int]:
+    """Merge all that can be merged; yields how many parts each step has merged."""
+    run, small, shared = of_table.run, of_table.small_streams(small_rows), of_table.shared
+    together: list[Part] = []
+    if len(small) + len(shared) > 1 or any(_is_old(run, part) for part in shared):
+        together = [part for stream in small for part in stream]
+        yield _merge_small(of_table, together, shared, fills)
+    for neighbours in (piece for stretch in stretches for piece in _without_large(stretch, largest)):
+        first = neighbours[0]
+        if first not in together and (len(neighbours) > 1 or _can_fill(first, fills) or _is_old(run, first)):
+            yield _merge_parts(neighbours, fills)
 
 
 def _unlink_lone_pyramids(run: str) -> None:
@@ -411,27 +442,18 @@ def _write(
 # -- small groups
 
 
-def _merge_of_the_done(
-    run: str,
-    table: str,
-    parts: list[Part],
-    streams: dict[tuple[str, int, str], list[Part]],
-    small_rows: int,
-    problems: list[str],
-    sizes: Sizes,
-) -> int:
+def _merge_of_the_done(of_table: _TableParts, small_rows: int, problems: list[str], sizes: Sizes) -> int:
     """While a run continues: small groups of closed writers share a file, once there are many of them."""
-    small = [stream for stream in streams.values() if sum(part.rows for part in stream) < small_rows]
-    candidates = {str(stream[0].meta["writer"]) for stream in small}
-    if len(small) < sizes.many_small or table in HIDDEN_TABLES:
+    run, small = of_table.run, of_table.small_streams(small_rows)
+    if len(small) < sizes.many_small or of_table.table in HIDDEN_TABLES:
         return 0
-    done = {writer for writer in candidates if _is_done(run, writer)}
+    done = {writer for writer in {str(stream[0].meta["writer"]) for stream in small} if _is_done(run, writer)}
     together = [part for stream in small if stream[0].meta["writer"] in done for part in stream]
     if len(together) < sizes.many_small:
         return 0
-    former = [part for part in parts if part.name.kind == "merged" and _tier(part, sizes) == 0]
+    former = [part for part in of_table.shared if _tier(part, sizes) == 0]
     present = [part for part in together if os.path.exists(part.path)]  # others were just merged with a neighbour
-    return _merge_small(run, table, present, former, _all_fills(OpenParts(run), problems))
+    return _merge_small(of_table, present, former, _all_fills(OpenParts(run), problems))
 
 
 def _is_done(run: str, writer: str) -> bool:
@@ -441,8 +463,9 @@ def _is_done(run: str, writer: str) -> bool:
     return set(names) <= {RunFile.WRITER, RunFile.CLOSED} and (not names or RunFile.CLOSED in names)
 
 
-def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fills: Fills | None) -> int:
+def _merge_small(of_table: _TableParts, parts: list[Part], former: list[Part], fills: Fills | None) -> int:
     """All small groups of a table in one file, metrics in long form; returns how many parts were merged."""
+    run, table = of_table.run, of_table.table
     taken = [PartName.parse(name) for folder in part_folders(run, table) for name in own_files(folder)]
     number = 1 + max((name.first for name in taken if name is not None and name.kind == "merged"), default=-1)
     pieces = [part.read() for part in former]
