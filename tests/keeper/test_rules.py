@@ -464,6 +464,29 @@ def test_a_torrent_is_looked_at_in_samples_and_what_was_left_out_is_counted(make
     assert SEEN[-1] == ("metrics", "loss", 4999.0)
 
 
+def test_rows_that_were_left_out_are_no_absence_of_what_they_held(make_run: Any) -> None:
+    """A healthy loop that logs more than can be looked at: each row has what the rules wait for."""
+    run = make_run()
+    log = run.log()
+    keys = ("train/return", "train/length", "test/return", "update/loss/policy", "update/entropy")
+    rules = Rules(
+        str(run.folder),
+        [{"name": name} for name in rollbook.health.DEFAULT],
+        last_look_seconds=0.0,
+        stretch_bytes=64 * 1024,
+    )
+    for n in range(20_000):
+        if n == 500:
+            rules.step({"writer": {"0": n}})
+            until(lambda: not rules.wait(0.1))
+        log(dict.fromkeys(keys, 1.0 + n / 1000), env_step=n)
+    until(rules.finish)
+    assert rules.rows > 500
+    assert rules.skipped > 10_000
+    waiting = {"never_updated", "no_episode", "silent"}
+    assert [row["message"] for row in _book(run.folder) if row["rule"] in waiting] == []
+
+
 def test_rules_are_shown_the_rows_that_count_and_after_a_rewind_remember_only_those(
     tmp_path: Path, make_run: Any
 ) -> None:

@@ -38,6 +38,7 @@ class Pace(Memory):
       reported: whether its absence was reported.
       others: rows that show progress, before the first one.
       mark: environment steps at the end of the last group of gaps, see `_widest`.
+      missed: whether rows were left out since then.
     """
 
     n: int = 0
@@ -46,6 +47,7 @@ class Pace(Memory):
     reported: bool = False
     others: int = 0
     mark: int = 0
+    missed: bool = False
 
 
 PaceMemory = TypeVar("PaceMemory", bound=Pace)
@@ -80,6 +82,10 @@ class PaceRule(ABC, Generic[PaceMemory]):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         self.memory = wholly_remembered(self.remembers, state)
+
+    def rows_missed(self) -> None:
+        """See `protocols.Rule`: nobody knows whether it came among them."""
+        self.memory.missed = True
 
     @abstractmethod
     def is_it(self, name: str) -> bool:
@@ -117,6 +123,10 @@ class PaceRule(ABC, Generic[PaceMemory]):
             known = [i for i, step in enumerate(came) if step != UNKNOWN]
             came, values = [came[i] for i in known], [values[i] for i in known]
         at = other.clock(CLOCK) if other is not None else ()
+        begun = [each[0] for each in (came, at) if each and each[0] != UNKNOWN]
+        if memory.missed and begun:  # as if it had come last just before these rows
+            memory.last, memory.mark = max(memory.last, min(begun)), max(memory.mark, min(begun))
+            memory.missed = False
         if not at or (memory.reported and not came) or not self._may_be_late(came, at):
             memory.others += len(at)
             self._take(came, values)

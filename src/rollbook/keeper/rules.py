@@ -459,6 +459,8 @@ class _RuleBook:
             is_late=lambda: time.thread_time() > until,
             leave_out=self._is_keepers,
         ):
+            if read.skipped:
+                self._tell_missed()
             heard = self._give(read) or heard
             if self._looker.abandoned:
                 return
@@ -469,6 +471,16 @@ class _RuleBook:
             self._ask(Columns(), self._now())
         if self._moved and (last or save or time.monotonic() - self._saved_at >= _SAVE_SECONDS):
             self._save()
+
+    def _tell_missed(self) -> None:
+        """Rows before the next ones are left out; see `protocols.Rule`."""
+        for name, rule in list(self._rules.items()):
+            told = getattr(rule, "rows_missed", None)
+            try:
+                if told is not None:
+                    told()
+            except Exception as err:
+                self._fails(name, err)
 
     def close(self) -> None:
         """Save the memory and close all files."""
