@@ -1,7 +1,7 @@
 /** Rows that a copy of the page has recorded, chosen and ordered as the server does it. */
 
 import type { SentRow } from "./rows.ts";
-import { folded } from "./search.ts";
+import { folded } from "./words.ts";
 
 const NOT_FINITE = new Map<unknown, number>([
   ["NaN", NaN],

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { askedOf, conditionFor, narrowed, pattern, wordsIn } from "./search.ts";
+import { askedOf, conditionFor, narrowed, pattern } from "./search.ts";
+import { wordsIn } from "./words.ts";
 
 const found = (text: string): string[] =>
   ["update/loss/value", "update/loss/policy", "train/return", "test/return", "update/kl"].filter(

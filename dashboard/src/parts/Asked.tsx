@@ -123,12 +123,14 @@ export function useAsked<Row, Query, Answer extends Matching<Row>>({
       ...(next ? { shown: `j ${next}` } : {}),
       what: `next ${what}`,
       act: () => move(1),
+      when: () => lines.total > 0,
     },
     {
       keys: previous ? ["k", previous] : ["k"],
       ...(previous ? { shown: `k ${previous}` } : {}),
       what: `previous ${what}`,
       act: () => move(-1),
+      when: () => lines.total > 0,
     },
   ]);
   return { rows, answer: rows.answer.value, lines, active, top: top.current.row, open, pick };

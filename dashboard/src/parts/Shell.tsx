@@ -12,7 +12,7 @@ import { hello, source } from "../state/here.ts";
 import { hear, reborn, watch } from "../state/live.ts";
 import { refusal, type Refusal } from "../state/source.ts";
 import { toggleTheme } from "../state/theme.ts";
-import { useHands } from "../state/hands.ts";
+import { useHands, waiting } from "../state/hands.ts";
 import { OpenPage } from "./Context.tsx";
 import { HelpSheet, showHelp } from "./HelpSheet.tsx";
 import { Icon } from "./Icon.tsx";
@@ -32,7 +32,9 @@ const UNDER: { [page in PageId]?: PageId } = { run: "runs", sweep: "compare" };
 const ALERTS_EVERY = 30_000;
 
 function open(id: PageId): void {
-  PAGES[id].load().then(
+  const code = PAGES[id].load();
+  void code.catch(() => undefined).then(waiting());
+  code.then(
     (view) => {
       if (page.peek() !== id) return;
       loaded.value = { id, view };

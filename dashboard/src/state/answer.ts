@@ -1,6 +1,7 @@
 /** Asking the server from a component: the answer, the refusal, or the wait. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { waiting } from "./hands.ts";
 import { reborn } from "./live.ts";
 import { refusal, type Refusal } from "./source.ts";
 
@@ -36,6 +37,7 @@ export function useAnswer<T>(
   useEffect(() => {
     if (question === null) return;
     const stop = new AbortController();
+    const come = waiting();
     const timer = setTimeout(() => setSlow(true), 200);
     asking
       .current(stop.signal)
@@ -47,10 +49,12 @@ export function useAnswer<T>(
       )
       .finally(() => {
         clearTimeout(timer);
+        come();
         if (!stop.signal.aborted) setSlow(false);
       });
     return () => {
       clearTimeout(timer);
+      come();
       stop.abort();
     };
   }, [question, round, life]);

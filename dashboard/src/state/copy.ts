@@ -5,7 +5,7 @@ import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../d
 import { inOrder, isInside, listed, sortsBy, type SortBy } from "../data/recorded.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
 import { fateIn, groupKey, solvedOf } from "../data/rollouts.ts";
-import { wordsIn } from "../data/search.ts";
+import { wordsIn } from "../data/words.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 

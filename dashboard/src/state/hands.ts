@@ -18,6 +18,7 @@ export const hands = signal<readonly Hand[]>([]);
 
 export function addHands(more: readonly Hand[]): () => void {
   hands.value = [...hands.peek(), ...more];
+  setTimeout(replay);
   return () => {
     hands.value = hands.peek().filter((hand) => !more.includes(hand));
   };
@@ -38,6 +39,43 @@ export function useHands(make: () => readonly Hand[]): void {
   }, []);
 }
 
+/** Answers on their way, and keys that nothing took meanwhile: they act when what takes them is there. */
+let awaited = 0;
+let late: { event: KeyboardEvent; name: string; place: string }[] = [];
+const MOST_LATE = 20;
+const MOUNTS = 150; // ms from an answer to what it puts on the screen
+const WAITS = /^([^ ]|Arrow(Left|Right)|Enter)$/; // others move the page at once
+const placeNow = (): string => location.hash.split("?")[0] as string;
+
+/** An answer is on its way; returns what is called when it is there, or nobody waits for it any more. */
+export function waiting(): () => void {
+  awaited++;
+  let is = true;
+  return () => {
+    if (!is) return;
+    is = false;
+    awaited--;
+    setTimeout(replay);
+    setTimeout(() => {
+      replay();
+      if (awaited === 0) late = [];
+    }, MOUNTS);
+  };
+}
+
+const taker = (name: string): Hand | undefined =>
+  hands.peek().findLast((hand) => hand.keys.includes(name) && hand.when?.() !== false);
+
+/** In the order in which they were pressed, one after what the one before put on the screen. */
+function replay(): void {
+  late = late.filter(({ place }) => place === placeNow());
+  const first = late.find(({ name }) => taker(name) !== undefined);
+  if (first === undefined) return;
+  late = late.filter((other) => other !== first);
+  taker(first.name)?.act(first.event);
+  setTimeout(replay);
+}
+
 /** Whether letters are typed there. The field of a dialog that was closed keeps the focus until the next frame. */
 const types = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
@@ -55,6 +93,7 @@ export function listen(): void {
     "pointerdown",
     () => {
       leftBehind = null;
+      late = [];
     },
     true,
   );
@@ -74,12 +113,14 @@ export function listen(): void {
       : event.shiftKey && event.key.startsWith("Arrow")
         ? `shift ${event.key}`
         : event.key;
-    for (const hand of [...hands.peek()].reverse()) {
-      if (!hand.keys.includes(name) || hand.when?.() === false) continue;
+    const hand = taker(name);
+    if (hand !== undefined) {
       event.preventDefault();
       if (!presses) leftBehind = event.target;
       hand.act(event);
-      return;
     }
+    if (name === "Escape") late = [];
+    else if (hand === undefined && awaited > 0 && late.length < MOST_LATE && WAITS.test(name))
+      late.push({ event, name, place: placeNow() });
   });
 }

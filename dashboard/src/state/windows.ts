@@ -1,6 +1,7 @@
 /** Rows of a long table, fetched in windows as they come on the screen. */
 
 import { batch, signal, type Signal } from "@preact/signals";
+import { waiting } from "./hands.ts";
 import { refusal, type Refusal } from "./source.ts";
 
 export interface WindowAnswer<Row> {
@@ -63,6 +64,8 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
     this.stop = new AbortController();
     [this.asking, this.owed] = [true, false];
     const { signal: alive } = this.stop;
+    const come = waiting();
+    alive.addEventListener("abort", come);
     const page = Math.floor(Math.min(this.seen[0], Math.max(0, this.total.peek() - 1)) / SIZE);
     try {
       const first = Math.max(0, page) * SIZE;
@@ -81,6 +84,7 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
     } catch (error) {
       if (!alive.aborted) this.error.value = refusal(error);
     }
+    come();
     if (alive.aborted) return;
     this.asking = false;
     if (this.owed) await this.again();

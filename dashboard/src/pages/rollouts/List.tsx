@@ -88,11 +88,12 @@ export function List({
     if (line) unfold(line, open);
     if (!open) active.value = at;
   };
+  const folds = (): boolean => grouped && lines.total > 0;
   useHands(() => [
-    { keys: ["J"], what: "next group", act: () => toGroup(1) },
-    { keys: ["K"], what: "previous group", act: () => toGroup(-1) },
-    { keys: ["ArrowRight"], shown: "→", what: "unfold the group", act: () => fold(true), when: () => grouped },
-    { keys: ["ArrowLeft"], shown: "←", what: "fold the group", act: () => fold(false), when: () => grouped },
+    { keys: ["J"], what: "next group", act: () => toGroup(1), when: () => lines.total > 0 },
+    { keys: ["K"], what: "previous group", act: () => toGroup(-1), when: () => lines.total > 0 },
+    { keys: ["ArrowRight"], shown: "→", what: "unfold the group", act: () => fold(true), when: folds },
+    { keys: ["ArrowLeft"], shown: "←", what: "fold the group", act: () => fold(false), when: folds },
     {
       keys: ["g"],
       what: "by prompt group, or one list",

@@ -75,14 +75,16 @@ function Whole({ run, found, id, waiting }: { run: string; found: Found; id: str
   useEffect(() => {
     if (at >= 0) document.getElementById(`turn-${at}`)?.scrollIntoView({ block: "nearest" });
   }, [at]);
+  /** Until the rollout that the address names is there, keys are not for the one before it. */
+  const isThere = (): boolean => found.id === id;
   useHands(() => [
-    { keys: ["n"], what: "next turn", act: () => step(1) },
-    { keys: ["p"], what: "previous turn", act: () => step(-1) },
+    { keys: ["n"], what: "next turn", act: () => step(1), when: isThere },
+    { keys: ["p"], what: "previous turn", act: () => step(-1), when: isThere },
     {
       keys: ["e"],
       what: "next error of a tool",
       act: () => setAt(errors.find((i) => i > at) ?? (errors[0] as number)),
-      when: () => errors.length > 0,
+      when: () => isThere() && errors.length > 0,
     },
     {
       keys: ["o"],
@@ -95,7 +97,7 @@ function Whole({ run, found, id, waiting }: { run: string; found: Found; id: str
       what: "colour tokens by the next number",
       act: () => setHeat(["", ...names][(names.indexOf(heat) + 2) % (names.length + 1)] ?? ""),
     },
-    { keys: ["t"], what: "to the tokens of the turn; ← → read them", act: () => tokensOf(at) },
+    { keys: ["t"], what: "to the tokens of the turn; ← → read them", act: () => tokensOf(at), when: isThere },
     { keys: ["["], what: "previous of the group", act: () => sibling(-1) },
     { keys: ["]"], what: "next of the group", act: () => sibling(1) },
     {

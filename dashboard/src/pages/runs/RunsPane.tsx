@@ -113,8 +113,8 @@ export function RunsPane({ away = false }: { away?: boolean }) {
     open(rowAt(index) as Row);
   };
   useHands(() => [
-    { keys: ["j"], what: "next run", act: () => move(1), when: () => !away },
-    { keys: ["k"], what: "previous run", act: () => move(-1), when: () => !away },
+    { keys: ["j"], what: "next run", act: () => move(1), when: () => !away && asked },
+    { keys: ["k"], what: "previous run", act: () => move(-1), when: () => !away && asked },
     {
       keys: ["ArrowUp", "ArrowDown"],
       shown: "↑ ↓",

@@ -241,7 +241,7 @@ def searched(rows: list[RunRow], text: str) -> list[RunRow]:
     """The runs that have every word of a text in their project, name, id, notes, group or tags.
 
     In a word `*` stands for any letters and `?` for one; 3e-3 finds 0.003, and 0.003 finds 3e-3. A copy of the page
-    does the same (`wordsIn` of `dashboard/src/data/search.ts`).
+    does the same (`wordsIn` of `dashboard/src/data/words.ts`).
 
     Raises:
       Refused: more words than one search may have.
