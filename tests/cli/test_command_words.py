@@ -245,7 +245,11 @@ def test_compare_without_a_metric_is_by_the_score_that_the_runs_have_and_says_wh
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for keys in (("update/loss", "train/return", "test/return"), ("update/loss", "update/entropy")):
+    for keys in (
+        ("update/loss", "train/return", "test/return"),
+        ("update/loss", "update/entropy"),
+        ("loss", "rollout/ep_rew_mean"),
+    ):
         for algo in ("ppo", "sac"):
             for seed in range(4):
                 with rollbook.init(
@@ -256,6 +260,7 @@ def test_compare_without_a_metric_is_by_the_score_that_the_runs_have_and_says_wh
     assert (unnamed.exit_code, unnamed.stdout.splitlines()[:3]) == (0, named.stdout.splitlines()[:3])
     assert "by test/return; --metric names another" in unnamed.stderr
     assert call("plot", "test-return").stdout.startswith("test/return by what differs")
+    assert "by train/return; --metric" in call("compare", "rollout-ep_rew_mean").stderr, "whatever a tool calls it"
     assert call("plot", "update-entropy").exit_code == 1
     without = call("compare", "update-entropy")
     assert (without.exit_code, without.stdout) == (2, "")

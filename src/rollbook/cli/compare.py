@@ -86,10 +86,10 @@ def _next(more: dict[str, int], groups: int) -> str:
 def _usual_score(runs: RunSet) -> str:
     """The score that most people mean; an error that says what there is if no key is called like a score."""
     from rollbook.runs.source import Files
-    from rollbook.runs.sweeping import metrics_of, score_among
+    from rollbook.runs.sweeping import usual_score
 
     rows = runs.rows()
-    found = score_among(metrics_of(Files(rows, runs.root), rows))
+    found = usual_score(Files(rows, runs.root), rows)
     if found is None:
         raise click.UsageError(_which_metric(runs))
     return found

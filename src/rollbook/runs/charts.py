@@ -20,7 +20,7 @@ from rollbook.runs.questions import Compare, Fields
 from rollbook.runs.questions import Curves as CurvesOf
 from rollbook.runs.results import measures_of
 from rollbook.runs.source import Files
-from rollbook.runs.sweeping import metrics_of, score_among
+from rollbook.runs.sweeping import usual_score
 from rollbook.schema.question import options as question_options
 from rollbook.system.texts import amount
 
@@ -68,7 +68,7 @@ def picture_of(
     make, known = _MAKERS[chart]
     keys = [key] if isinstance(key, str) else [str(each) for each in key]
     keys = [each for each in keys if each]
-    if not keys and rows and (usual := score_among(metrics_of(Files(rows, root), rows))):
+    if not keys and rows and (usual := usual_score(Files(rows, root), rows)):
         keys = [usual]
     if not keys:
         offered = Book(str(rows[-1]["path"])).keys() if rows else []

@@ -190,9 +190,17 @@ def telling_first(have: Mapping[str, int]) -> list[str]:
     return sorted((key for key in have if not key.startswith(("rollbook/", "host/"))), key=rank)
 
 
-def score_among(keys: Sequence[str]) -> str | None:
-    """The score that a question is about where nobody names one: the first of `telling_first`; None without a score."""
-    first = next(iter(keys), "")
+def usual_score(source: Source, rows: Sequence[Row]) -> str | None:
+    """The score that a question is about where nobody names one: tests before training; None without a score.
+
+    A canonical name, where a key has one: runs of several tools call one score differently.
+    """
+    known = source.keys()
+    have: Counter[str] = Counter()
+    for row in rows:
+        keys, canonical = known.get(str(row["path"]), ((), {}))
+        have.update({canonical.get(key, key) for key in keys})
+    first = next(iter(telling_first(have)), "")
     return first if _SCORES.search(first) and not _SPREAD.search(first) else None
 
 
