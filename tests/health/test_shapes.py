@@ -192,7 +192,7 @@ def test_rewards_of_few_answers_that_rise_slowly_are_progress_and_flat_ones_are_
         rewards = [{"train/reward": 0.3 + chance.gauss(0, 0.15)} for _ in range(300)]
         flat.update(list(faults(rewards)))
     assert flat["learns_nothing"] >= 8
-    assert not any("learns_nothing" in false_alarms("grpo noisy", seed) for seed in range(20))
+    assert [false_alarms("grpo noisy", seed) for seed in (*range(20), 118, 187, 225)] == [{}] * 23
 
 
 @pytest.mark.parametrize("at_once", [True, False])

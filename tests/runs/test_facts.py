@@ -17,7 +17,7 @@ VALUES: dict[str, Any] = {
     "algorithms": ["ppo", "dqn"],
     "others": ["x"], "what": "differ", "instead": "solved", "first": 9, "last": 12, "at": "own end",
     "statistic": "iqm", "side": "higher", "own": 1.0, "own_leader": "a", "common": 2.0, "common_leader": "b",
-    "common_end": 9, "least": 2, "most": 5, "running": 1, "reached": 1000, "how": "best", "rows_of": {"a": 9},
+    "common_end": 9, "least": 2, "most": 5, "running": 1, "how": "best", "rows_of": {"a": 9},
     "axes_of": {"a": ["env_step"], "b": ["epoch"]},
 }  # fmt: skip
 OPTION = re.compile(r"--\w|\w=|\brollbook \w|\w\(")

@@ -254,7 +254,7 @@ def test_runs_of_which_none_has_finished_are_compared_where_all_have_come(tmp_pa
     runs = rollbook.open(tmp_path)
     found = runs.compare("test/return", by="config.algo")
     assert found.pairs[0].verdict.outcome == "no scores"  # type: ignore[union-attr]
-    assert [fact.values["reached"] for fact in found.facts if fact.kind == "none finished"] == [800]
+    assert [fact.values["first"] for fact in found.facts if fact.kind == "none finished"] == [800]
     there = runs.compare("test/return", by="config.algo", at=800)
     assert there.pairs[0].better == "a"
     assert {fact.kind for fact in there.facts if fact.runs} == {"unfinished"}

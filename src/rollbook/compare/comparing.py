@@ -432,7 +432,7 @@ def _none_finished(entries: Sequence[Entry], end: ScoreEnd) -> list[Fact]:
     values: dict[str, object] = {"running": sum(entry.running for entry in entries)}
     if len(spans) == len(entries) and len({axis for axis, _, _ in spans}) == 1:
         first, last = max(span[1] for span in spans), min(span[2] for span in spans)
-        values |= {"axis": spans[0][0], "reached": last} if first < last else {}
+        values |= {"axis": spans[0][0], "first": last} if first < last else {}
     return [Fact("none finished", "", tuple(sorted(names)), values)]
 
 

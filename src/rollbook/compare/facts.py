@@ -108,9 +108,9 @@ def _none_finished(fact: Fact) -> Words:
     running, of = fact.values["running"], len(fact.runs)
     state = f": {running} {'is' if running == 1 else 'are'} still being written" if running else ""
     statement = f"None of {amount(of, 'run')} has finished{state}."
-    if "reached" not in fact.values:
+    if "first" not in fact.values:
         return Words(statement)
-    at = fact.values["reached"]
+    at = fact.values["first"]
     return Words(
         f"{statement} All have come to {_position(at)} {fact.values['axis']}.",
         "There they can be compared.",

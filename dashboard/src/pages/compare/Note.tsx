@@ -26,7 +26,7 @@ function Do({
   first,
   found,
 }: Required<Pick<CompareNote, "kind" | "field" | "first">> & { found: CompareAnswer }) {
-  if (kind === "ends differ" && typeof first === "number")
+  if ((kind === "ends differ" || kind === "none finished") && typeof first === "number")
     return (
       <button class="link" type="button" onClick={() => say({ step: `${first}` }, true)}>
         Score all at {place(first, kindOf(found.x))}
