@@ -16,7 +16,7 @@ from rollbook.runs.questions import SharedPrompts
 from rollbook.schema.expressions import quoted
 from rollbook.schema.solved import solved_above
 from rollbook.system.brief import brief, screenful
-from rollbook.system.texts import amount
+from rollbook.system.texts import amount, quantity
 
 Pair = tuple[float, float]
 
@@ -54,6 +54,8 @@ class PromptsOfTwo:
       mean: over the shared prompts, of their means of the measure, for each run; None without any.
       better, worse: on how many prompts the other run's mean is higher, or lower.
       prompts: of `shared`, as many as were asked for: half where the other run loses most, half where it gains most.
+      gain: (low, high) of the 95 % interval of the other run's mean gain, over prompts (Student's t of the differences
+        within a prompt); None for fewer than `FEWEST_PROMPTS`, or where no prompt differs.
     """
 
     names: tuple[str, str]
@@ -67,6 +69,7 @@ class PromptsOfTwo:
     better: int
     worse: int
     prompts: tuple[SharedPrompt, ...]
+    gain: Pair | None = None
 
     def __repr__(self) -> str:
         return screenful([f"<PromptsOfTwo {' and '.join(self.names)}: {self.measure}>", *self.sentences()])
@@ -82,7 +85,27 @@ class PromptsOfTwo:
             f"{amount(self.shared, 'prompt')} in both runs: {other} is better on {self.better:,} and worse on "
             f"{self.worse:,}{same}. Mean {self.measure}: {self.mean[0]:.4g} of {one}, {self.mean[1]:.4g} of {other}."
         )
-        return [first, *([self.note] if self.note else [])]
+        return [first, *self._how_sure(), *([self.note] if self.note else [])]
+
+    def _how_sure(self) -> list[str]:
+        """Whether the gain may be chance."""
+        if self.mean is None or self.better == self.worse == 0:
+            return []
+        if self.gain is None:
+            return [f"Fewer than {FEWEST_PROMPTS} prompts do not tell a gain from chance."]
+        low, high = self.gain
+        mean = self.mean[1] - self.mean[0]
+        one, other = self.names
+        if low > 0 or high < 0:
+            ahead, behind = (other, one) if low > 0 else (one, other)
+            words = f"on prompts like these {ahead} is better than {behind}"
+        else:
+            words = "it may be chance"
+        return [
+            f"{other} minus {one}: {quantity(mean)}, 95 % interval {quantity(low)} to {quantity(high)} over prompts "
+            f"(Student's t of {self.shared:,} differences): {words}. It is about these two runs; other seeds may "
+            "differ."
+        ]
 
     def table(self) -> list[dict[str, Any]]:
         """One row per prompt: task_id, prompt, and of each run n, mean, solved, example; gain: of the other run."""
@@ -160,6 +183,7 @@ def prompts_of_two(
         mean=(one, other) if tasks else None,
         better=sum(gain > 0 for gain in gains),
         worse=sum(gain < 0 for gain in gains),
+        gain=_interval(gains),
         prompts=tuple(
             SharedPrompt(
                 task_id=task,
@@ -172,6 +196,21 @@ def prompts_of_two(
             for task in chosen
         ),
     )
+
+
+FEWEST_PROMPTS = 20
+"""Shared prompts below which a gain has no interval."""
+
+
+def _interval(gains: Sequence[float]) -> Pair | None:
+    """The 95 % interval of the mean of some differences."""
+    n = len(gains)
+    if n < FEWEST_PROMPTS or min(gains) == max(gains):
+        return None
+    from rollbook.stats import student_t
+
+    low, high = student_t(gains)
+    return float(low[0]), float(high[0])
 
 
 _TABLES = ["rollouts"]
