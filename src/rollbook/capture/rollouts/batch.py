@@ -56,36 +56,15 @@ class Turns:
         n, rows = len(owners), self._rows
         columns = dict(given)
         roles = self.roles = columns.setdefault("role", [None] * n)
-        is_model = [role == "assistant" for role in roles]
-        trained = columns.get("trained")
-        # Unless a caller says otherwise, what the model wrote is trained on, and nothing else.
-        columns["trained"] = (
-            is_model
-            if trained is None
-            else [own if given is None else given for own, given in zip(is_model, trained, strict=True)]
-        )
+        columns["trained"] = _trained(roles, columns.get("trained"))
         if "text" in columns:
             self.texts = rows.texts("text", columns.pop("text"))
         if "error" in columns:
-            columns["error"] = [_error(error) for error in columns["error"]]
-            self._total(
-                "tool_errors",
-                [
-                    1 if error is not None and role == "tool" else None
-                    for error, role in zip(columns["error"], roles, strict=True)
-                ],
-            )
+            columns["error"] = self._errors(columns["error"])
         if "calls" in columns:
-            calls = columns["calls"]
-            columns["calls"] = [None if some is None else rows.json("calls", some) for some in calls]
-            self._total(
-                "tool_calls",
-                [None if some is None else len(some) if isinstance(some, (list, tuple)) else 1 for some in calls],
-            )
+            columns["calls"] = self._calls(columns["calls"])
         if "seconds" in columns:
-            seconds = [cell if type(cell) is float or cell is None else number(cell) for cell in columns["seconds"]]
-            for name, role in (("seconds/model", "assistant"), ("seconds/tools", "tool")):
-                self._total(name, [cell if own == role else None for cell, own in zip(seconds, roles, strict=True)])
+            self._add_seconds(columns["seconds"])
         columns["policy_version"] = self._versions(owners, versions, columns.get("policy_version"))
         # Lists of a turn's tokens belong to the table `tokens`; the turn keeps their number.
         lists: Columns = {name: columns.pop(name) for name in ("tokens", *LISTS) if name in columns}
@@ -95,6 +74,27 @@ class Turns:
         columns |= {"rollout_id": owners, "turn": numbers}
         cells, clocks = rows.columns("turns", columns)
         rows.write("turns", cells | self.texts, clocks, n)
+
+    def _errors(self, given: Cells) -> Cells:
+        """The errors as texts; those of tools are counted."""
+        errors = [_error(error) for error in given]
+        pairs = zip(errors, self.roles, strict=True)
+        self._total("tool_errors", [1 if error is not None and role == "tool" else None for error, role in pairs])
+        return errors
+
+    def _calls(self, given: Cells) -> Cells:
+        """The calls of each turn as JSON; they are counted."""
+        self._total(
+            "tool_calls",
+            [None if calls is None else len(calls) if isinstance(calls, (list, tuple)) else 1 for calls in given],
+        )
+        return [None if calls is None else self._rows.json("calls", calls) for calls in given]
+
+    def _add_seconds(self, given: Cells) -> None:
+        """Add the seconds of the model's turns up, and those of tools."""
+        seconds = [cell if type(cell) is float or cell is None else number(cell) for cell in given]
+        for name, role in (("seconds/model", "assistant"), ("seconds/tools", "tool")):
+            self._total(name, [cell if own == role else None for cell, own in zip(seconds, self.roles, strict=True)])
 
     def _total(self, name: str, cells: Cells) -> None:
         if cells.count(None) < len(cells):
@@ -117,39 +117,45 @@ class Turns:
         self, owners: list[str], numbers: list[int], trained: Cells, lists: dict[str, Cells], before: int
     ) -> None:
         """Count the tokens of each turn, and write the tokens that were given as lists."""
-        n = len(owners)
-        counts: Cells = lists.get("tokens") or [None] * n
-        sampled: Cells
+        counts: Cells = lists.get("tokens") or [None] * len(owners)
         if lists.keys() == {"tokens"} and set(map(type, counts)) <= {int, type(None)}:  # only the number of tokens
             self.tokens = counts
-            sampled = [None if k is None else k if of else 0 for k, of in zip(counts, trained, strict=True)]
+            sampled: Cells = [None if k is None else k if of else 0 for k, of in zip(counts, trained, strict=True)]
         else:
-            found: Cells = [None] * n
-            self.tokens, sampled = found, [None] * n
-            kept: list[tuple[int, int, dict[str, Any]]] = []
-            owner, first = owners[0], before
-            for row in range(n):
-                if owners[row] != owner:
-                    owner, first = owners[row], 0
-                own = {name: cells[row] for name, cells in lists.items() if cells[row] is not None}
-                if not own:
-                    continue
-                k, cells = self._lists_of(own)
-                if cells:
-                    kept.append((row, first, cells))
-                if k is not None:
-                    mask = cells.get("mask")
-                    found[row] = k
-                    sampled[row] = k * bool(trained[row]) if mask is None else sum(bool(cell) for cell in mask)
-                    first += k
-            self._put_tokens(owners, numbers, kept)
-            for row, first, cells in kept:
-                if "sampler_logprobs" in cells and trained[row]:
-                    self._rows.remember_sampled(owners[row], first, cells["sampler_logprobs"], cells.get("mask"))
+            self.tokens, sampled = self._write_lists(owners, numbers, trained, lists, before)
         self._total("sampled_tokens", sampled)
         if "sampled_tokens" in self.totals:
             pairs = zip(self.tokens, sampled, strict=True)
             self._total("other_tokens", [None if k is None else k - of for k, of in pairs])
+
+    def _write_lists(
+        self, owners: list[str], numbers: list[int], trained: Cells, lists: dict[str, Cells], before: int
+    ) -> tuple[Cells, Cells]:
+        """Write the lists of tokens. Returns, for each turn, how many tokens it has, and how many are trained on."""
+        n = len(owners)
+        found: Cells = [None] * n
+        sampled: Cells = [None] * n
+        kept: list[tuple[int, int, dict[str, Any]]] = []
+        owner, first = owners[0], before  # `first`: where the next turn's tokens begin in its rollout
+        for row in range(n):
+            if owners[row] != owner:
+                owner, first = owners[row], 0
+            own = {name: cells[row] for name, cells in lists.items() if cells[row] is not None}
+            if not own:
+                continue
+            k, cells = self._lists_of(own)
+            if cells:
+                kept.append((row, first, cells))
+            if k is not None:
+                mask = cells.get("mask")
+                found[row] = k
+                sampled[row] = k * bool(trained[row]) if mask is None else sum(bool(cell) for cell in mask)
+                first += k
+        self._put_tokens(owners, numbers, kept)
+        for row, first, cells in kept:
+            if "sampler_logprobs" in cells and trained[row]:
+                self._rows.remember_sampled(owners[row], first, cells["sampler_logprobs"], cells.get("mask"))
+        return found, sampled
 
     def _lists_of(self, given: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
         """(number of tokens of a turn, its lists by column of `tokens`)."""
@@ -247,6 +253,14 @@ def version_of(rows: RolloutRows, value: object) -> int | None:
     if value is not None and version is None:
         rows.refused("policy_version", value, "a clock, which takes an integer")
     return version
+
+
+def _trained(roles: Cells, given: Cells | None) -> Cells:
+    """Whether each turn is trained on: as given, else what the model wrote is, and nothing else."""
+    by_model = [role == "assistant" for role in roles]
+    if given is None:
+        return by_model
+    return [own if cell is None else cell for own, cell in zip(by_model, given, strict=True)]
 
 
 def _sum(cells: Sequence[Any]) -> float | None:

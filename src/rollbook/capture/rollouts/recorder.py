@@ -196,48 +196,25 @@ class RolloutLog:
 
         `lists` belong to its last turn of the assistant; `firsts` and `lasts` are filled from the turns.
         """
-        n = len(ids)
         bounds = [0, *itertools.accumulate(map(len, talks))]
-        backs: list[tuple[int, int] | None] = [None] * n
         if not bounds[-1]:
-            return {}, {}, backs
-        # The turns of all rollouts are one batch: a column of `messages` for each field that any of them has.
-        messages = list(itertools.chain.from_iterable(talks))
-        columns: Columns = {
-            _SPELLED.get(name, str(name)): [message.get(name) for message in messages]
-            for name in dict.fromkeys(itertools.chain.from_iterable(messages))
-            if name not in _OURS
-        }
+            return {}, {}, [None] * len(ids)
         spans = list(itertools.pairwise(bounds))
+        # The turns of all rollouts are one batch; `spoken`: the rows of each rollout that are the assistant's.
+        messages = list(itertools.chain.from_iterable(talks))
         spoken = [[row for row in range(*span) if messages[row].get("role") == "assistant"] for span in spans]
-        for name, cells in lists.items():
-            for index, rows in enumerate(spoken):
-                if rows and name not in messages[rows[-1]]:
-                    columns.setdefault(name, [None] * len(messages))[rows[-1]] = cells[index]
         owners = list(itertools.chain.from_iterable(map(itertools.repeat, ids, map(len, talks))))
         versions = list(itertools.chain.from_iterable(map(itertools.repeat, firsts, map(len, talks))))
         numbers = list(itertools.chain.from_iterable(map(range, map(len, talks))))
         turns = Turns(self._rows)
-        turns.write(owners, numbers, versions, columns)
+        turns.write(owners, numbers, versions, _turn_columns(messages, lists, spoken))
         # Back from turns to rollouts: versions, then sums of numbers, then the last text.
-        if turns.readings is not None:
-            for index, span in enumerate(spans):
-                own = [reading for reading in turns.readings[slice(*span)] if reading is not None]
-                backs[index] = step_back([firsts[index], *own])
-                if own:
-                    firsts[index] = own[0] if firsts[index] is None else firsts[index]
-                    lasts[index] = max([*own, *([] if lasts[index] is None else [lasts[index]])])
+        backs = _fill_versions(turns.readings, spans, firsts, lasts)
         sums: Columns = {name: [_added(cells[slice(*span)]) for span in spans] for name, cells in turns.totals.items()}
         if turns.tokens is not None:
             for name, span in zip(ids, spans, strict=True):
                 self._rows.remember_length(name, sum(k or 0 for k in turns.tokens[slice(*span)]))
-        texts = turns.texts.get("text", [None] * len(messages))
-        last = [next((row for row in reversed(rows) if texts[row] is not None), None) for rows in spoken]
-        items = {
-            "item" if name == "text" else name: [None if row is None else cells[row] for row in last]
-            for name, cells in turns.texts.items()
-        }
-        return sums, {name: cells for name, cells in items.items() if cells.count(None) < n}, backs
+        return sums, _last_texts(turns.texts, spoken), backs
 
     # -- what becomes of them
 
@@ -425,6 +402,50 @@ class RolloutLog:
         if n == 1 and name in (*_LATE_LISTS, *_OF_A_TURN) and _is_one_list(value):
             value = [value]
         return BatchColumns(self._run, f"run.rollouts.{verb}", "rollout_columns").column(name, value, n)
+
+
+def _turn_columns(messages: list[dict[str, Any]], lists: Columns, spoken: list[list[int]]) -> Columns:
+    """A column for each field that any of the messages has, and the lists of the assistant's last turns."""
+    columns: Columns = {
+        _SPELLED.get(name, str(name)): [message.get(name) for message in messages]
+        for name in dict.fromkeys(itertools.chain.from_iterable(messages))
+        if name not in _OURS
+    }
+    for name, cells in lists.items():
+        for index, rows in enumerate(spoken):
+            if rows and name not in messages[rows[-1]]:
+                columns.setdefault(name, [None] * len(messages))[rows[-1]] = cells[index]
+    return columns
+
+
+def _fill_versions(
+    readings: list[Any] | None, spans: list[tuple[int, int]], firsts: list[Any], lasts: list[Any]
+) -> list[tuple[int, int] | None]:
+    """Fill the first and the newest version of each rollout from its turns; returns where its versions go back."""
+    backs: list[tuple[int, int] | None] = [None] * len(spans)
+    for index, span in enumerate(spans if readings is not None else ()):
+        own = [reading for reading in (readings or ())[slice(*span)] if reading is not None]
+        backs[index] = step_back([firsts[index], *own])
+        if own:
+            firsts[index] = own[0] if firsts[index] is None else firsts[index]
+            lasts[index] = max([*own, *([] if lasts[index] is None else [lasts[index]])])
+    return backs
+
+
+def _last_texts(texts: Columns, spoken: list[list[int]]) -> Columns:
+    """The columns of the last text that the assistant wrote in each rollout."""
+    known = texts.get("text")
+    last = [None if known is None else _newest(known, rows) for rows in spoken]
+    items = {
+        "item" if name == "text" else name: [None if row is None else cells[row] for row in last]
+        for name, cells in texts.items()
+    }
+    return {name: cells for name, cells in items.items() if cells.count(None) < len(spoken)}
+
+
+def _newest(texts: list[Any], rows: list[int]) -> int | None:
+    """The last of these rows that has a text."""
+    return next((row for row in reversed(rows) if texts[row] is not None), None)
 
 
 def _listed(column: Any) -> list[Any]:
