@@ -280,10 +280,12 @@ class ForeignRun:
 class Importer(Protocol):
     """Reads runs that another tool wrote. A new object for each import, used by one thread.
 
-    Four attributes are optional. `what`: the kind of run in words, for a list ("W&B offline run"). `files`: patterns of
+    Five attributes are optional. `what`: the kind of run in words, for a list ("W&B offline run"). `files`: patterns of
     file names ("*.wandb", or "scalars/*.csv" with the name of their folder); folders with such files open without an
     import. `gathers`: true if files of several folders belong together; `runs` is then called once for the whole tree
-    and not for each folder with such a file. `includes`: the importers whose files it also reads.
+    and not for each folder with such a file. `includes`: the importers whose files it also reads. `is_last_resort`:
+    true if its files only repeat what others say better; folders in, beside or below which another format has a file
+    are then not given to it.
     """
 
     name: str

@@ -152,6 +152,14 @@ def score_list(folder: Path) -> Path:
     return path
 
 
+def printed_lines(folder: Path) -> Path:
+    """A log of a training."""
+    path = folder / "train.log"
+    lines = [f"2026-01-01 10:00:{n:02d} INFO Episode {n}/30 | Reward: {n}.5 | Loss: 0.{n}" for n in range(30)]
+    path.write_text("\n".join(["Learning rate: 0.1", *lines]) + "\n")
+    return path
+
+
 SAMPLES: dict[str, Callable[[Path], Path]] = {
     "acme": copied("acme"),
     "aim": aim_with_rocks,
@@ -163,6 +171,7 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "sacred": sacred_run,
     "sb3": copied("sb3"),
     "scores": score_list,
+    "printed": printed_lines,
     "scalar_files": copied("torchrl"),
     "swanlab": copied("swanlab"),
     "trackio": of_database("trackio"),

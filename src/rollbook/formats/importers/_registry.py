@@ -44,6 +44,7 @@ _IMPORTERS = {
     "csv": "csv:Csv",
     "tensorboard": "tensorboard:TensorBoard",
     "trainer_state": "trainer_state:TrainerState",
+    "printed": "printed:Printed",
 }
 """If two formats describe one run, the one listed first here is read."""
 

@@ -50,7 +50,7 @@ _OF_MANY = frozenset({".db", ".sqlite"})
 """Databases hold many runs: the other files in the folder of one need not belong to it."""
 
 
-_OF_FILES = frozenset({"csv", "jsonl", "scores"})
+_OF_FILES = frozenset({"csv", "jsonl", "scores", "printed"})
 """Formats of single files, which may be in the opened folder next to others."""
 
 
@@ -148,6 +148,8 @@ class Walk:
             earlier = set()
             untaken -= taken
             gathers = getattr(importer, "gathers", False)
+            if getattr(importer, "is_last_resort", False):
+                folders = _without_others(folders, claimed)
             for folder in [self._base] if gathers else [Path(folder) for folder in folders]:
                 try:
                     runs = list(importer.runs(folder))
@@ -271,6 +273,20 @@ class Walk:
             mark = hashlib.blake2b(one.identity.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
             one.run.name = as_name(f"{one.run.name}-{mark}")
         return runs
+
+
+def _without_others(folders: list[str], claimed: set[Path]) -> list[str]:
+    """Those of some folders in, beside and below which no other format has a file: logs/ lies beside results/."""
+    around: set[str] = set()
+    for folder in {str(file.parent) for file in claimed}:
+        while folder not in around and len(folder) > 1:
+            around.add(folder)
+            folder = os.path.dirname(folder)
+    return [
+        folder
+        for folder in folders
+        if not {os.path.realpath(folder), os.path.dirname(os.path.realpath(folder))} & around
+    ]
 
 
 def _called(run: ForeignRun) -> str:
