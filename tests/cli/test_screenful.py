@@ -20,7 +20,7 @@ from rollbook.cli.fitted_table import print_fitted
 from rollbook.runs.removing import Binned
 from rollbook.schema.problems import Problem
 
-POINTS = 5_000
+POINTS = 1_000
 LONG = "a" * 50
 
 
@@ -32,7 +32,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("ROLLBOOK_RUN_ID", raising=False)
         for algo in range(3):
-            for seed in range(4):
+            for seed in range(3):
                 config = {"algo": f"{algo}-{LONG}", "many": list(range(100))}
                 with rollbook.init("p", LONG, seed=seed, dir=root, sinks=[], keeper="inline", config=config) as run:
                     steps = np.arange(POINTS)

@@ -420,8 +420,8 @@ def test_what_is_promised_before_a_study_is_what_it_decides() -> None:
     rng = np.random.default_rng(5)
     for n, d in ((5, 3.0), (8, 1.75), (12, 1.4)):
         promised = power_to_decide(n, d)
-        decided = np.mean([of(rng.normal(d, 1, n), rng.normal(0, 1, n)).better == "a" for _ in range(200)])
-        assert decided == pytest.approx(promised, abs=0.1)
+        decided = np.mean([of(rng.normal(d, 1, n), rng.normal(0, 1, n)).better == "a" for _ in range(100)])
+        assert decided == pytest.approx(promised, abs=0.12)
     for power in (0.5, 0.8, 0.95):
         for d in (0.7, 1.0, 2.0, 4.0):
             n = seeds_for_difference(d, lambda n: 0.03, power)
@@ -462,7 +462,7 @@ def test_seeds_that_no_plan_allows_are_not_promised() -> None:
 # -- false winners
 
 
-@pytest.mark.parametrize("studies", some_of([30, 600], 1))
+@pytest.mark.parametrize("studies", some_of([20, 600], 1))
 @pytest.mark.parametrize("plan", [None, 12])
 def test_looking_after_every_seed_names_few_false_winners(plan: int | None, studies: int) -> None:
     rng = np.random.default_rng(7)
@@ -483,11 +483,11 @@ def test_limits_of_an_open_end_spend_the_error_once_however_often_one_looks() ->
     assert open_ended([5, 10, 20]) == pytest.approx([0.03, 0.016, 0.0083], rel=0.01)
     assert open_ended([10, 20, 40]) == pytest.approx(open_ended([5, 10, 20]))
     looks = np.arange(5, 61)
-    steps = np.random.default_rng(2).normal(size=(40_000, 60)).cumsum(axis=1)[:, 4:] / np.sqrt(looks)
+    steps = np.random.default_rng(2).normal(size=(10_000, 60)).cumsum(axis=1)[:, 4:] / np.sqrt(looks)
     from scipy.stats import norm
 
     crossed = (2 * norm.sf(np.abs(steps)) <= open_ended(looks)).any(axis=1).mean()
-    assert crossed == pytest.approx(0.03 + 0.02 * (1 - 5 / 60), abs=0.003)
+    assert crossed == pytest.approx(0.03 + 0.02 * (1 - 5 / 60), abs=0.005)
 
 
 def test_a_seed_that_crashed_in_one_task_and_lacks_the_others_is_said_to_be_left_out() -> None:

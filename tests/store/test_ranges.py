@@ -64,7 +64,7 @@ def test_a_range_and_a_point_agree_with_reading_everything(tmp_path: Path, seed:
     run = _run(tmp_path, seed, back=back)
     before = Book(run)
     whole = before.metrics(x="env_step").to_pylist()
-    points = [-5, 0, 77, 151, 340, 10_000]
+    points = [-5, 77, 340, 10_000]
     expected = {point: before.at(env_step=point).get("metrics") for point in points}
     seal(run, final=seed % 2 == 0, take_over=True)
     book = Book(run)

@@ -116,6 +116,12 @@ class _Walk:
         sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
         return float(self.mass @ (ndtr((self.sums - edge) / sd) + ndtr((-edge - self.sums) / sd)))
 
+    def slope(self, z: float, now: float) -> float:
+        """How fast `tail` falls as z grows."""
+        sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
+        density = np.exp(-0.5 * ((self.sums - edge) / sd) ** 2) + np.exp(-0.5 * ((edge + self.sums) / sd) ** 2)
+        return float(self.mass @ density) * math.sqrt(now) / (sd * math.sqrt(2 * math.pi))
+
     def beyond(self, z: float, now: float) -> _Walk:
         """The state after one more look that stops at |z|."""
         sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
@@ -142,11 +148,17 @@ def _bound(times: tuple[float, ...], spends: tuple[float, ...]) -> float:
     before, now = _walked(times[:-1], spends[:-1]), times[-1]
     goal = spends[-1] - (spends[-2] if len(spends) > 1 else 0.0)
     low, high = 0.0, _FARTHEST
-    if before.tail(high, now) <= goal:
-        for _ in range(45):  # to 2e-13
-            middle = (low + high) / 2
-            low, high = (middle, high) if before.tail(middle, now) > goal else (low, middle)
-    return high
+    if before.tail(high, now) > goal:
+        return high
+    z = (low + high) / 2
+    for _ in range(100):  # Newton's steps, and where one leads out of the interval its middle
+        missing = before.tail(z, now) - goal
+        low, high = (z, high) if missing > 0 else (low, z)
+        step = missing / (before.slope(z, now) or math.nan)
+        if high - low < 2e-13 or abs(step) < 1e-13:
+            break
+        z = z + step if low < z + step < high else (low + high) / 2
+    return z
 
 
 def _bounds(times: tuple[float, ...], spends: tuple[float, ...]) -> Floats:
