@@ -130,7 +130,7 @@ NONE = {
 """They take two runs, or none: a place, a file, a program, or nothing."""
 
 
-@pytest.mark.parametrize("way", some_of(WAYS, list(WAYS)[::2].count))
+@pytest.mark.parametrize("way", some_of(WAYS, list(WAYS)[::3].count))
 def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
     way: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -266,7 +266,7 @@ def media_of(run: Any) -> Counter[str]:
     )
 
 
-@lines_apart(61, 7)
+@lines_apart(121, 7)
 @pytest.mark.parametrize("verb", ["log_image", "log_video", "log_figure"])
 def test_a_picture_or_film_whose_call_returned_has_its_row_once_and_its_file(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
@@ -321,7 +321,7 @@ def test_values_of_the_summary_are_kept_whatever_interrupts_setting_them(
     report(capsys, "summary", interrupts, len(done))
 
 
-@lines_apart(2003, 61)
+@lines_apart(4003, 61)
 @pytest.mark.parametrize("verb", some_of(["restore", "rewind"], 1))
 def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
@@ -449,7 +449,7 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
     report(capsys, "finish with keeper inline", interrupts, 20 * interrupts)
 
 
-@lines_apart(4001, 401)
+@lines_apart(8009, 401)
 def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     open_run: Callable[[], Any],
     tmp_path: Path,

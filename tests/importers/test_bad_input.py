@@ -108,7 +108,7 @@ def sample_of(name: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_damage_raises_and_what_is_sound_stays(name: str, tmp_path: Path) -> None:
-    check(name, sample_of(name, tmp_path), 6)
+    check(name, sample_of(name, tmp_path), 4)
 
 
 @pytest.mark.long

@@ -16,6 +16,7 @@ import pytest
 from fake_writer import GONE, FakeWriter, make_run, write_run
 
 import rollbook
+from cases import some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat
@@ -166,8 +167,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {make.__name__: make(root) for make in STATES}
 
 
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("state", [make.__name__ for make in STATES])
+@pytest.mark.parametrize(
+    ("state", "name"),
+    some_of(
+        [(make.__name__, name) for make in STATES for name in RECIPES],
+        lambda case: ([make.__name__ for make in STATES].index(case[0]) + [*RECIPES].index(case[1])) % 3 == 0,
+    ),
+)
 def test_every_recipe_reads_what_the_book_reads(runs: dict[str, Path], state: str, name: str) -> None:
     expected = ours(runs[state], KEY)
     assert sorted(recipe(name, f"{runs[state]}/data", KEY)) == sorted(expected)
