@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import cases
+from forked_programs import Interpreter
 from left_behind import children
 from rollbook.keeper import child, launch
 from rollbook.keeper.main import Keeper
@@ -199,6 +200,14 @@ def _where_thousands_of_runs_came_from_is_asked_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def interpreter() -> Iterator[Interpreter]:
+    """Starts programs: each a fork of one process that has imported rollbook."""
+    made = Interpreter()
+    yield made
+    made.end()
+
+
 @pytest.fixture
 def real_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this test git is asked whatever the folder."""
@@ -221,6 +230,11 @@ def sealing_in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
     """`finish()` of a run without a keeper process leaves its rows in the journal, unsealed."""
     monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
+
+
+@pytest.fixture
+def sealed() -> None:
+    """In this test `finish()` seals, in a room in which it does not otherwise."""
 
 
 @pytest.fixture(autouse=True)

@@ -28,6 +28,13 @@ def own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         leave(run)
 
 
+@pytest.fixture(autouse=True)
+def _sealing_has_tests_of_its_own(request: pytest.FixtureRequest) -> None:
+    """What an adapter writes is read from the journal; see `sealed`."""
+    if "sealed" not in request.fixturenames:
+        request.getfixturevalue("nothing_is_sealed")
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     """Have a distribution found in a version, as `importlib.metadata` finds one."""

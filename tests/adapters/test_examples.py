@@ -12,6 +12,8 @@ import pytest
 import rollbook
 from sealing_forks import python_path
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

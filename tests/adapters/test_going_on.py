@@ -13,6 +13,8 @@ from rollbook.adapters._run import end_training, find_run, go_on, go_on_at
 from rollbook.adapters.tensorboard import SummaryWriter
 from rollbook.errors import RollbookWarning
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 
 def killed_at(folder: Path, steps: int) -> None:
     """A run in which only texts tell how far it came: numbers were logged at step 10 alone."""

@@ -731,6 +731,7 @@ PIXELS = {
 }
 
 
+@pytest.mark.usefixtures("sealed")
 @pytest.mark.parametrize("name", list(PIXELS))
 def test_pixels_of_any_type_are_kept_as_wandb_keeps_them(name: str, root: Path) -> None:
     """wandb's `astype(uint8)`: 300 is 44, -1 is 255."""

@@ -42,14 +42,6 @@ def start(root: Path) -> Iterator[Callable[..., rollbook.Run]]:
             run.finish()
 
 
-@pytest.fixture(scope="session")
-def interpreter() -> Iterator[Interpreter]:
-    """Starts programs."""
-    made = Interpreter()
-    yield made
-    made.end()
-
-
 @pytest.fixture
 def on_host(root: Path, interpreter: Interpreter) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a script to its end in a process of a host of that name."""

@@ -76,7 +76,7 @@ def check_tree(tree: dict[tuple[str, ...], list[str]], root: Path) -> None:
 @example({("a",): ["progress", "tensorboard"], ("a", "logs"): ["evaluations"]})
 @example({("ppo",): ["mlflow"], ("ppo", "ppo"): ["mlflow"]})
 @example({("logs",): ["monitor"], ("logs", "ppo", "seed_0"): ["progress"], ("logs", "a"): ["d3rlpy", "table"]})
-@settings(max_examples=examples(6))
+@settings(max_examples=examples(4))
 @given(TREES)
 def test_of_folders_of_many_tools_every_value_comes_out_once_in_one_run(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[tuple[str, ...], list[str]]

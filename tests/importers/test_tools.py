@@ -279,7 +279,7 @@ def found_of(root: Path, envs: set[str]) -> str:
     return "".join(letter if holds else "-" for letter, holds in letters.items())
 
 
-@pytest.mark.parametrize("tool", some_of(TOOLS, [*TOOLS][::2].count))
+@pytest.mark.parametrize("tool", some_of(TOOLS, [*TOOLS][::3].count))
 def test_of_each_tools_folder_a_person_sees_every_run_and_can_group_them(
     tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

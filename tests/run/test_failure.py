@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair
 from rollbook.cli.app import app
@@ -65,12 +68,15 @@ KEEPERS = ("inline", "thread", "process")
 FEW = ("an exception in the block", "an exception outside", "SIGTERM")
 
 
-def ended(root: Path, body: str, keeper: str = "inline") -> tuple[Book, str]:
-    """The book of a run whose program ended, and what it wrote to the error output."""
-    done = subprocess.run(
-        [sys.executable, "-c", HEAD + body, keeper], capture_output=True, text=True, timeout=600, check=False
-    )
-    return rollbook.open(root).one(), done.stderr
+@pytest.fixture
+def ended(root: Path, interpreter: Interpreter) -> Callable[..., tuple[Book, str]]:
+    """Runs a program: the book of its run, and what it wrote to the error output."""
+
+    def run(body: str, keeper: str = "inline") -> tuple[Book, str]:
+        done = interpreter.run(HEAD + body, keeper, env=os.environ)
+        return rollbook.open(root).one(), done.stderr
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -80,9 +86,9 @@ def ended(root: Path, body: str, keeper: str = "inline") -> tuple[Book, str]:
         lambda case: case[0] == FEW[-1] or (case[1] == "inline" and list(WAYS).index(case[0]) % 2 == 0),
     ),
 )
-def test_what_ended_a_run_is_kept_with_it(root: Path, way: str, keeper: str) -> None:
+def test_what_ended_a_run_is_kept_with_it(ended: Callable[..., tuple[Book, str]], way: str, keeper: str) -> None:
     body, status, kind, message, inside = WAYS[way]
-    book, printed = ended(root, body, keeper)
+    book, printed = ended(body, keeper)
     assert book.status == status
     if kind is None:
         assert book.failure is None

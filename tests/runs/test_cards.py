@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import rollbook
 from rollbook import compare
@@ -48,6 +49,7 @@ def test_everything_a_notebook_shows_is_escaped_and_small(tmp_path: Path) -> Non
     assert "1 row NaN or infinite" in shown["series"]._repr_html_()
 
 
+@pytest.mark.usefixtures("sealed")
 def test_a_set_of_runs_shows_the_best_of_the_first_canonical_score_that_some_have(tmp_path: Path) -> None:
     record(tmp_path)
     with rollbook.init("cards", "silent", dir=tmp_path, sinks=[], keeper="inline"):

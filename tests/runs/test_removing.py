@@ -20,6 +20,8 @@ from rollbook.errors import BadInput, RunNotFound
 from rollbook.runs.removing import BIN, Bin
 from rollbook.runs.space import in_bytes, space_of
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 HOW: dict[str, Any] = {"sinks": [], "rules": (), "keeper": "inline"}
 
 

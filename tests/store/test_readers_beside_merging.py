@@ -187,7 +187,7 @@ def _merge(folder: Path, merged: Path) -> None:
             for moment in MOMENTS
             if ("are chosen" not in moment and "are made" not in moment) or _scans(read, moment)
         ],
-        lambda case: (list(READS).index(case[0]) + list(MOMENTS).index(case[1])) % 4 == 0,
+        lambda case: (list(READS).index(case[0]) + list(MOMENTS).index(case[1])) % 7 == 0,
     ),
 )
 def test_a_read_is_whole_when_its_parts_are_merged_under_it(

@@ -20,7 +20,7 @@ POLLING = tuple(f"{JOURNAL}/{name}.py" for name in ("reader", "open_files", "seg
 
 
 @pytest.mark.parametrize("reads", ["rows", "columns"])
-@pytest.mark.parametrize("seed", some_of([162, 165, *range(8)], 5))
+@pytest.mark.parametrize("seed", some_of([162, 165, *range(8)], 3))
 def test_rows_logged_at_any_line_of_a_poll_are_given_once(tmp_path: Path, reads: str, seed: int) -> None:
     writer = Writer(str(tmp_path), main=True)
     writer.first_segment_bytes = writer.largest_segment_bytes = 2048

@@ -79,11 +79,11 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded(tmp_path_factory.mktemp("wide"), WIDTH)
 
 
-def recorded(root: Path, width: int) -> Path:
+def recorded(root: Path, width: int, rows: int = ROWS) -> Path:
     noise = random.Random(0)
     text = noise.randbytes(4_000).hex()
     with rollbook.init("p", "r", dir=root, sinks=[], rules=[], keeper="inline") as run:
-        for start in range(0, ROWS, 500):
+        for start in range(0, rows, 500):
             items = [noise.randbytes(width // 2).hex() for _ in range(500)]
             numbers = [float(start + n) for n in range(500)]
             run.log_samples(items, ids=[f"id{start + n}" for n in range(500)], reward=numbers, env_step=start)
@@ -188,7 +188,7 @@ def test_frames_that_come_between_two_looks_are_seen_whether_the_others_are_kept
 
 
 def test_rows_come_alike_from_both_sides_of_the_limit_in_bytes(tmp_path: Path, tuned: Callable[..., None]) -> None:
-    run = recorded(tmp_path, 200)
+    run = recorded(tmp_path, 200, 1_500)
     tuned(scan_bytes=64 << 10, near_bytes=64 << 10)
 
     def asked() -> list[object]:
@@ -196,10 +196,10 @@ def test_rows_come_alike_from_both_sides_of_the_limit_in_bytes(tmp_path: Path, t
         whole = book.samples(limit=7)
         return [
             whole.drop_columns(["item"]).to_pylist(),
-            book.samples("reward > 4000", "reward desc", 9)["sample_id"].to_pylist(),
-            book.samples(limit=2_000)["sample_id"].to_pylist(),
+            book.samples("reward > 1200", "reward desc", 9)["sample_id"].to_pylist(),
+            book.samples(limit=1_000)["sample_id"].to_pylist(),
             book.sql("select count(*), sum(n) from shared").fetchall(),
-            [book.at(env_step=3_000)[name].num_rows for name in ("samples", "text", "shared")],
+            [book.at(env_step=1_000)[name].num_rows for name in ("samples", "text", "shared")],
         ]
 
     assert TUNING.scan_rows > ROWS

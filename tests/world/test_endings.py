@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from cases import some_of
 from forked_programs import Interpreter
 from waiting import until
 
@@ -437,15 +438,21 @@ for seed in range(4):
 """
 
 
-@pytest.mark.parametrize("name", ["ppo", "ppo-{seed}"])
 @pytest.mark.parametrize(
-    ("end", "last"),
-    [
-        ("raise RuntimeError('CUDA out of memory')", "crashed"),
-        ("os.kill(os.getpid(), signal.SIGTERM)", "killed"),
-        ("os.kill(os.getpid(), signal.SIGHUP)", "killed"),
-        ("", "finished"),
-    ],
+    ("end", "last", "name"),
+    some_of(
+        [
+            ("raise RuntimeError('CUDA out of memory')", "crashed", "ppo"),
+            ("os.kill(os.getpid(), signal.SIGTERM)", "killed", "ppo-{seed}"),
+            ("os.kill(os.getpid(), signal.SIGHUP)", "killed", "ppo"),
+            ("", "finished", "ppo-{seed}"),
+            ("raise RuntimeError('CUDA out of memory')", "crashed", "ppo-{seed}"),
+            ("os.kill(os.getpid(), signal.SIGTERM)", "killed", "ppo"),
+            ("os.kill(os.getpid(), signal.SIGHUP)", "killed", "ppo-{seed}"),
+            ("", "finished", "ppo"),
+        ],
+        4,
+    ),
 )
 def test_seeds_of_a_loop_that_finishes_none_are_finished_but_the_one_that_failed(
     name: str, end: str, last: str, program: Callable[..., Any], outcome: Callable[..., Any], root: Path

@@ -286,6 +286,7 @@ def test_the_buffer_log_counts_what_goes_in_and_out(run: Any) -> None:
 # -- the folder
 
 
+@pytest.mark.usefixtures("sealed")
 def test_the_folder_is_that_of_the_document(run: Any) -> None:
     np.random.seed(0)
     CollectorLog(run).episode(1.0, 2)
@@ -384,6 +385,7 @@ def test_tensorboard_shows_both_axes_of_a_resumed_experiment_and_hides_what_was_
     assert iterations == [(1, 1.0), (2, 2.0), (3, 3.0), (4, 4.0), (3, 13.0), (4, 14.0)]
 
 
+@pytest.mark.usefixtures("sealed")
 def test_a_run_with_a_text_sink_leaves_the_text_files_to_it(tmp_path: Path) -> None:
     with rollbook.init("p", "mine", dir=tmp_path, sinks=["text"], keeper="inline") as run:
         log = CollectorLog(run)

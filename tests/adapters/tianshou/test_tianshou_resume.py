@@ -15,6 +15,8 @@ import rollbook
 from rollbook.adapters.tianshou import RollbookLogger
 from rollbook.errors import NotARun
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 
 class Trainer:
     """Calls a logger as Tianshou's off-policy trainer does: an epoch has 30 environment steps and 3 updates of 2."""
