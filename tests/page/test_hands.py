@@ -283,3 +283,29 @@ def test_a_keyboard_comes_to_the_charts_at_once_and_through_one_row_of_the_table
     for words in ("to the charts, or back to the table", "in the table: another run"):
         page.tab.locator("dialog[open]", has_text=words).wait_for()  # its code comes when it is asked for
     assert page.errors == []
+
+
+def test_tab_stops_at_a_head_once_and_arrows_change_its_width(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs?g=none").drawn(2).settled()
+    press = page.tab.keyboard.press
+    head = page.tab.locator(".grid.runs [data-column=status]")
+    head.locator("button").focus()
+    press("Tab")
+    at = "() => document.activeElement.closest('[data-column]')?.dataset.column ?? ''"
+    assert page.tab.evaluate(at) != "status"
+    press("Shift+Tab")
+    assert page.tab.evaluate(at) == "status"
+    width = head.bounding_box()["width"]
+    press("ArrowDown")
+    press("ArrowRight")
+    assert head.bounding_box()["width"] > width + 8
+    press("Delete")
+    assert abs(head.bounding_box()["width"] - width) < 2
+    press("ArrowUp")
+    assert page.tab.evaluate("() => document.activeElement.tagName") == "BUTTON"
+    press("j")
+    press("m")
+    page.tab.locator(".menu:popover-open").get_by_role("link", name="Open the run").wait_for()
+    press("Escape")
+    page.tab.wait_for_function("() => document.querySelector('.menu:popover-open') === null")
+    assert page.errors == []

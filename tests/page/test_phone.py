@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import rollbook
+from page_server import record
 
 INSIDE = """() => { const box = document.querySelector(':popover-open').getBoundingClientRect();
     return box.left >= 0 && box.right <= innerWidth && box.top >= 0 && box.bottom <= innerHeight; }"""
@@ -178,5 +179,34 @@ def test_the_columns_of_a_link_are_there_on_a_phone_as_far_as_there_is_room(
     tab = phone.open(serve(folder), "#/runs?g=none&cols=seed~last:train/return~created").settled().tab
     heads = [head for head in tab.locator("[role=columnheader]").all() if head.is_visible()]
     assert [head.get_attribute("data-column") for head in heads] == ["name", "seed", "last:train/return"]
+    assert tab.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    assert phone.errors == []
+
+
+def test_a_row_has_on_a_phone_what_it_has_under_a_pointer(phone: Any, serve: Any, tmp_path: Path) -> None:
+    """Open, draw, pin, compare, only such runs (no column shows the setting), tag, archive, remove."""
+    for seed, lr in enumerate((3e-4, 1e-3)):
+        record(tmp_path, "ppo", seed, lr, rows=50)
+    tab = phone.open(serve(tmp_path), "#/runs?g=none").drawn(1).settled().tab
+    menu = tab.locator(".onrow button")
+    assert menu.count() == 0, "nothing lies over the rows until one was touched"
+    row = tab.locator(".grid-body .grid-row").nth(1)
+    name = row.locator(".runname").inner_text()
+    row.locator("[role=cell]").nth(1).tap()
+    assert " ".join(menu.inner_text().split()) == " ".join(name.split())
+    menu.tap()
+    panel = tab.locator(".menu:popover-open")
+    panel.get_by_role("button", name="Remove 1 run").wait_for()
+    assert tab.evaluate(INSIDE)
+    said = panel.inner_text()
+    for words in ("Open the run", "its curves", "Pin to the top", "Compare", "Only lr = ", "Archive"):
+        assert words in said, said
+    for field in ("name", "tags", "notes"):
+        assert panel.get_by_label(field).count() == 1
+    panel.get_by_role("button", name="Pin to the top").tap()
+    tab.wait_for_function("() => location.hash.includes('top=')")
+    menu.tap()
+    panel.get_by_role("button", name="Only lr = ").tap()
+    tab.wait_for_function("() => location.hash.includes('lr')")
     assert tab.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     assert phone.errors == []

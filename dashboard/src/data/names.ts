@@ -147,8 +147,6 @@ function* ways(names: readonly (readonly Part[])[], most: number): Generator<str
   const owners = names.map((own) => own.map(({ label }) => label).filter((label) => label !== ""));
   const bare = new Set(labels.filter((label) => owners.every((own) => own.length < 2 || own.includes(label))));
   for (const letters of OF_LABELS) yield withoutCommas(all(shortened(letters, bare)));
-  const bones = new Set(full.map((name) => name.replace(NUMBERS, "#")));
-  if (bones.size === 1) yield withoutCommas(full.map((name) => name.replace(GLUED, "").trim()));
   const isLong = full.map((name) => name.length > most);
   const words = new Set(names.flatMap((own, i) => (isLong[i] ? own.map(({ value }) => value) : [])));
   const spell = shortened(1, bare);
@@ -164,9 +162,6 @@ function* ways(names: readonly (readonly Part[])[], most: number): Generator<str
 }
 
 const withoutCommas = (names: readonly string[]): string[] => names.map((name) => name.replace(/,\s+/g, " "));
-
-/** Of names that differ in their numbers alone "0.01-0.99 1" of "lr0.01-g0.99 seed 1"; not the e of 3e-4. */
-const GLUED = /(?<![\d.])[A-Za-z_]+[ =:]?(?=[-+.]?\d)/g;
 
 /** Without the settings and words, from the last on, that are not needed to tell names apart, until all fit. */
 function fewest(names: readonly Part[][], fits: (texts: readonly string[]) => boolean): Part[][] {

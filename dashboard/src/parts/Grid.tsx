@@ -140,14 +140,26 @@ export function Grid<Row>(props: GridProps<Row>) {
               {...(props.onOrder && column.sort ? dragged(column.id, props.onOrder) : {})}
             >
               {column.sort ? (
-                <button type="button" onClick={column.sort}>
+                <button
+                  type="button"
+                  onClick={column.sort}
+                  aria-description={column.called && "↓ for its width: ← → change it"}
+                  onKeyDown={(event) => {
+                    if (event.key !== "ArrowDown" || !column.called) return;
+                    event.currentTarget.parentElement?.querySelector<HTMLElement>(".grip")?.focus();
+                    event.preventDefault();
+                    event.stopPropagation();
+                  }}
+                >
                   {column.head}
                   {column.sorted && (column.sorted === "descending" ? " ↓" : " ↑")}
                 </button>
               ) : (
                 column.head
               )}
-              {column.called !== undefined && <Grip table={props.label} column={column.id} name={column.called} />}
+              {column.called !== undefined && (
+                <Grip table={props.label} column={column.id} name={column.called} sorts={column.sort !== undefined} />
+              )}
             </div>
           ))}
         </div>

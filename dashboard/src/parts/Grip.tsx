@@ -7,7 +7,18 @@ const LEAST = 40; // px
 const MOST = 900;
 const STEP = 16;
 
-export function Grip({ table, column, name }: { table: string; column: string; name: string }) {
+/** `sorts`: the head has a button, from which ↓ leads here: Tab stops at a head once. */
+export function Grip({
+  table,
+  column,
+  name,
+  sorts = false,
+}: {
+  table: string;
+  column: string;
+  name: string;
+  sorts?: boolean;
+}) {
   const from = useRef<{ x: number; width: number } | null>(null);
   const put = (px: number): void => keepWidth(table, column, Math.max(LEAST, Math.min(MOST, px)));
   const now = (target: EventTarget | null): number =>
@@ -16,7 +27,7 @@ export function Grip({ table, column, name }: { table: string; column: string; n
     <span
       class="grip"
       role="separator"
-      tabIndex={0}
+      tabIndex={sorts ? -1 : 0}
       aria-orientation="vertical"
       aria-valuemin={LEAST}
       aria-valuemax={MOST}
@@ -41,6 +52,8 @@ export function Grip({ table, column, name }: { table: string; column: string; n
         if (event.key === "Delete") keepWidth(table, column, null);
         else if (event.key === "ArrowLeft") put(now(event.currentTarget) - STEP);
         else if (event.key === "ArrowRight") put(now(event.currentTarget) + STEP);
+        else if (event.key === "ArrowUp" || event.key === "Escape")
+          event.currentTarget.parentElement?.querySelector("button")?.focus();
         else return;
         event.preventDefault();
         event.stopPropagation();

@@ -20,9 +20,6 @@ _JOINS = re.compile(r"[\s=:]+", re.ASCII)
 _NUMBER = re.compile(r"[-+.]?\d", re.ASCII)
 _NUMBERS = re.compile(r"\d*\.?\d+(?:e[-+]?\d+)?", re.ASCII)
 _STAMP = re.compile(r"\d{8,}|(?=.*\d)[0-9a-f]{7,}", re.ASCII)
-_GLUED = re.compile(r"(?<![\d.])[A-Za-z_]+[ =:]?(?=[-+.]?\d)", re.ASCII)
-"""Of names that differ in their numbers alone: "0.01-0.99 1" of "lr0.01-g0.99 seed 1"; not the e of 3e-4."""
-
 _OF_LABELS, _OF_WORDS = (5, 3, 1), (8, 5, 4, 3, 2, 1)
 """How many letters of a setting's name, and of a word, where there is no room for all."""
 
@@ -226,8 +223,6 @@ def _ways(names: _Names, most: int) -> Iterator[list[str]]:
     bare = frozenset(label for label in labels if all(len(own) < 2 or label in own for own in owners))
     for letters in _OF_LABELS:
         yield _without_commas(_all(names, _spelled(_abbreviated(labels, letters), bare)))
-    if len({_NUMBERS.sub("#", name) for name in full}) == 1:
-        yield _without_commas([_GLUED.sub("", name).strip() for name in full])
     long = [len(name) > most for name in full]
     words = dict.fromkeys(part.value for own, is_long in zip(names, long, strict=True) if is_long for part in own)
     spell = _spelled(_abbreviated(labels, 1), bare)

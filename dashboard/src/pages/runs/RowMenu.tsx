@@ -7,10 +7,22 @@ import { Menu } from "../../parts/Menu.tsx";
 
 const Panel = lazy(() => import("./later.ts").then((m) => m.RowPanel));
 
-export function RowMenu({ row }: { row: Row }) {
+/** `called`: it stands apart from its row, and says whose it is. */
+export function RowMenu({ row, called }: { row: Row; called?: string }) {
   if (row.kind === "section") return null;
+  const label = (
+    <>
+      {called !== undefined && <span class="named">{called}</span>}
+      <Icon name="more" />
+    </>
+  );
   return (
-    <Menu plain class="btn bare icon more" name={`Actions on ${row.name}`} label={<Icon name="more" />}>
+    <Menu
+      plain
+      class={called === undefined ? "btn bare icon more" : "btn"}
+      name={`Actions on ${row.name}${row.kind === "run" && row.seed !== null ? `, seed ${row.seed}` : ""}`}
+      label={label}
+    >
       {(close) => <Panel row={row} close={close} />}
     </Menu>
   );

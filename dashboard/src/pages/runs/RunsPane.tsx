@@ -32,6 +32,7 @@ import {
   rowId,
   table,
   toggleDrawn,
+  toldNames,
 } from "./table.ts";
 import * as view from "./view.ts";
 
@@ -158,6 +159,16 @@ export function RunsPane({ away = false }: { away?: boolean }) {
       act: () => turn(groupToTurn(false)),
       when: () => !away && groupToTurn(false) >= 0,
     },
+    {
+      keys: ["m", "ContextMenu"],
+      shown: "m",
+      what: "what can be done with the row",
+      act: () => {
+        const menus = document.querySelectorAll<HTMLElement>(".grid-row.active .more, .onrow button");
+        [...menus].find((one) => one.checkVisibility())?.click();
+      },
+      when: () => !away && here() !== undefined,
+    },
     { keys: ["g"], what: "group seeds, or show each", act: () => say({ g: grouped ? "none" : "", open: "" }) },
     {
       keys: ["shift ArrowDown"],
@@ -184,6 +195,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
       when: () => view.filter.value !== "" || view.search.value !== "",
     },
   ]);
+  const onRow = here();
   const chosenCount = useComputed(() => entities.value.length);
   const offered =
     chosenCount.value > MOST_COMPARED ? `${MOST_COMPARED} of ${count(chosenCount.value)}` : count(chosenCount.value);
@@ -272,6 +284,11 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           class="runs"
           id={gridId}
         />
+      )}
+      {onRow !== undefined && onRow.kind !== "section" && (
+        <div class="onrow phone-only">
+          <RowMenu key={rowId(onRow)} row={onRow} called={toldNames.value.get(rowId(onRow)) ?? onRow.name} />
+        </div>
       )}
       <Foot />
     </section>
