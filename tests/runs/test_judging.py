@@ -12,7 +12,7 @@ import pytest
 
 import rollbook
 from cases import some_of
-from rollbook import compare
+from rollbook import compare, stats
 from rollbook.errors import BadInput, UnknownOption
 from rollbook.runs.report.write import write
 from rollbook.schema.aliases import SCORES
@@ -705,3 +705,17 @@ def test_anchors_of_a_published_table_need_no_second_option_where_the_environmen
     }
     (fact,) = (each for each in runs.compare("test/return", task="env").facts if each.kind == "tasks not on one scale")
     assert fact.values["table"] == "atari"
+
+
+def test_three_seeds_give_no_verdict_but_the_size_of_the_difference_with_welchs_interval() -> None:
+    groups = {"full": [90.0, 87.0, 93.0], "ablated": [60.0, 55.0, 67.0]}
+    found = judged(groups)
+    (pair,) = found.pairs
+    assert pair.better is None
+    assert pair.interval is not None
+    expected = stats.difference(groups["full"], groups["ablated"], "mean", rng=np.random.default_rng(0))
+    assert (pair.interval.low, pair.interval.high) == (expected.low, expected.high)
+    (line,) = (
+        each for each in found.sentences() if each.startswith("Difference of the means: full minus ablated 29.33 (")
+    )
+    assert "nominally 95 % interval (Welch's t)" in line

@@ -71,7 +71,8 @@ def test_against_a_constant_the_difference_is_as_wide_as_the_interval_of_the_oth
 
 
 def test_few_seeds_and_no_spread_give_a_reason() -> None:
-    assert "at least 5 seeds" in difference([1.0] * 4, rng().normal(size=9), "mean", rng=rng()).reason
+    assert "at least 5 seeds" in difference([1.0] * 4, rng().normal(size=9), "iqm", rng=rng()).reason
+    assert "at least 3 seeds" in difference([1.0] * 2, rng().normal(size=9), "mean", rng=rng()).reason
     assert "no spread" in difference([1.0] * 6, [2.0] * 6, "iqm", rng=rng()).reason
     assert "no spread" in difference([1.0] * 6, [2.0] * 6, "mean", rng=rng()).sentence()
     assert "do not overlap" in improvement([5.0, 6, 7, 8, 9], [0.0, 1, 2, 3, 4]).reason

@@ -18,7 +18,7 @@ from rollbook.compare.plans import plan_data
 from rollbook.compare.scores import Entry, Group, Pair, in_a_sentence
 from rollbook.compare.seeds import SeedPlan, as_seen
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.stats import Aggregate, Interval, Study, Verdict
+from rollbook.stats import Aggregate, Difference, Interval, Study, Verdict
 from rollbook.stats.differences import sentence_of_differences
 from rollbook.stats.intervals import sentence_of_several
 from rollbook.stats.verdict import TRAIN_MORE, better_than, cannot, short, statement, undecided, unseen
@@ -143,7 +143,11 @@ class Comparison:
         found = [pair for pair in self.pairs if pair.interval is not None and pair.difference != 0]
         if not found or len(self.pairs) > _MOST_IN_WORDS or (len(self.tasks) > 1 and not self.on_one_scale):
             return []
-        return [sentence_of_differences([(pair.a, pair.b, pair.interval) for pair in found])]  # type: ignore[misc]
+        by_statistic: dict[str, list[tuple[str, str, Difference]]] = {}
+        for pair in found:
+            if pair.interval is not None:
+                by_statistic.setdefault(pair.interval.statistic, []).append((pair.a, pair.b, pair.interval))
+        return [sentence_of_differences(some) for some in by_statistic.values()]
 
     @property
     def on_one_scale(self) -> bool:

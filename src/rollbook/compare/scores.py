@@ -151,6 +151,7 @@ class Pair:
             verdict["difference_of_means"] = self.verdict.difference
         if self.interval is not None:
             data |= {"difference_low": self.interval.low, "difference_high": self.interval.high}
+            verdict = {**verdict, "interval_of": self.interval.statistic}
         return {"a": self.a, "b": self.b, **verdict, **data, "reason": self.reason, "sentence": self.sentence()}
 
 

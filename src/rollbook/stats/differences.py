@@ -114,7 +114,7 @@ def difference(
 ) -> Difference:
     """The difference of two groups, A minus B, over whole seeds.
 
-    Means: Welch's interval of the seeds' means over tasks, from 5 seeds per arm. IQM of up to 4 tasks: independent
+    Means: Welch's interval of the seeds' means over tasks, from 3 seeds per arm. IQM of up to 4 tasks: independent
     resamples of each arm, expanded for the size of the smaller arm, from 5 seeds per arm. IQM of 5 tasks and more:
     winsorised t by seed, from 3 seeds per arm.
 
@@ -142,8 +142,9 @@ def difference(
         return Difference(statistic, estimate, None, None, level, "none", len(a), len(b), tasks, why)
 
     by_seed = statistic == "iqm" and tasks >= 5
-    if fewest < (3 if by_seed else 5):
-        return without(f"it needs at least {3 if by_seed else 5} seeds of each")
+    least = 3 if by_seed or statistic == "mean" else 5
+    if fewest < least:
+        return without(f"it needs at least {least} seeds of each")
     if statistic == "iqm" and not by_seed:
         if not (np.ptp(a, axis=0).any() or np.ptp(b, axis=0).any()):
             return without("no spread was seen, which is not certainty")

@@ -227,7 +227,16 @@ def sentence_of_several(found: Sequence[tuple[str, Interval]], metric: str = "sc
     if first.n == 1:
         values = ", ".join(f"{label} {quantity(of.estimate)}" for label, of in found)
         return f"{metric} of one seed each: {values}. An interval needs at least 5."
-    if first.low is None or any(of.smallest == of.largest for _, of in found):
+    if any(of.smallest == of.largest for _, of in found):
+        return None
+    if first.low is None and first.tasks == 1 and first.n in (3, 4):
+        ranges = ", ".join(f"{label} {quantity(of.smallest)} to {quantity(of.largest)}" for label, of in found)
+        share = 100 * (1 - 2.0 ** (1 - first.n))
+        return (
+            f"{metric} of {first.n} seeds each: {ranges}. The true median is inside such a range in {share:g} % of "
+            "studies; so few seeds say nothing surer."
+        )
+    if first.low is None:
         return None
     name = "IQM" if first.statistic == "iqm" else first.statistic.capitalize()
     parts = [
