@@ -45,6 +45,7 @@ HELD: dict[str, tuple[str, Any, dict[str, tuple[str, Any, int]]]] = {
     "lists for each algorithm": ("out/comparison.json", {"ppo": {"episode_rewards": R}, "dqn": {"episode_rewards": R}, "gap": 0.5}, {"ppo": ("train/return", None, 1), "dqn": ("train/return", None, 1)}),
     "algorithms of seeds": ("out/all_results.pkl", {"ppo": {42: {"episode_rewards": R}, 7: {"episode_rewards": R}}, "dqn": {42: {"episode_rewards": R}, 7: {"episode_rewards": R}}}, {"ppo": ("train/return", None, 2), "dqn": ("train/return", None, 2)}),
     "Dopamine's baselines": ("atari/pong.json", [{"Iteration": n, "Value": r, "Agent": a} for a in ("DQN", "C51") for _ in range(3) for n, r in enumerate(R)], {"dqn": ("train/return", "pong", 3), "c51": ("train/return", "pong", 3)}),
+    "Dopamine's baselines in turns": ("atari/pong_Impala.json", [{"Iteration": n, "Value": r, "Agent": a} for a in ("DQN", "C51") for n, r in enumerate(R) for _ in range(3)], {"dqn": ("train/return", "pong", 3), "c51": ("train/return", "pong", 3)}),
     "YAML": ("out/results.yaml", {"algo": "td3", "episode_rewards": R}, {"td3": ("train/return", None, 1)}),
     "numbers as texts": ("out/results.json", [{"episode": n, "episode_reward": f"{r:.1f}"} for n, r in enumerate(R)], {"": ("train/return", None, 1)}),
 }  # fmt: skip

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 GYM = ("episode_rewards", "episode_lengths", "timestamps")
 
 _OF_A_SEED = re.compile(r"(?:seed|run|trial|s|rep)?[-_ ]?(?P<n>\d+)", re.IGNORECASE)
+_DOPAMINES = {"Iteration", "Value"}
+"""The columns of Dopamine's published baselines, besides the agent: five trainings each, whose rows may take turns."""
+
 _DREAMERS = {"xs": "step", "ys": "returns"}
 _WRAPPERS = NEUTRAL | {
     "history",
@@ -154,10 +157,11 @@ def _several_of(rows: list[dict[str, Any]]) -> list[Content] | None:
     made = []
     for own in divided.values():
         mark, fields = _said_by(own[0])
-        for trained in _trainings(own):
+        of_dopamine = own[0].keys() - {*dividing} == _DOPAMINES
+        for trained in _taking_turns(own) if of_dopamine else _trainings(own):
             if not (table := _table_of(trained)):
                 return None
-            if table.keys() == {"Iteration", "Value"}:
+            if of_dopamine:
                 table["Train/AverageReturns"] = table.pop("Value")
             made.append(Content(mark if len(divided) > 1 else "", fields, [table], {}))
     return _told_apart(made) if len(made) > 1 else None
@@ -172,6 +176,19 @@ def _trainings(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     begins = [0, *(n for n in range(1, len(rows)) if readings[n] <= readings[0] and readings[n] < readings[n - 1])]
     parts = [rows[a:b] for a, b in itertools.pairwise((*begins, len(rows)))]
     return parts if min(map(len, parts)) > 1 else [rows]
+
+
+def _taking_turns(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The rows of each training, of which the n-th row of an iteration is the n-th training's."""
+    turns: Counter[object] = Counter()
+    trainings: list[list[dict[str, Any]]] = []
+    for row in rows:
+        n = turns[row.get("Iteration")]
+        turns[row.get("Iteration")] += 1
+        if n == len(trainings):
+            trainings.append([])
+        trainings[n].append(row)
+    return trainings
 
 
 def _said_by(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:

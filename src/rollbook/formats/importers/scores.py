@@ -15,7 +15,7 @@ from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import CONFIG_NAMES, describe, yaml_of
 from rollbook.formats.importers._contents import GYM, Content, axis_of, runs_in
 from rollbook.formats.importers._labels import labels_of
-from rollbook.formats.importers._names import names_of_returns
+from rollbook.formats.importers._names import is_result, names_of_returns
 from rollbook.formats.importers._paths import read_path
 from rollbook.formats.importers._pickled import value_of_pickle
 from rollbook.formats.importers._registry import patterns
@@ -33,6 +33,8 @@ _TELLING = re.compile(rf"(?:^|.*[-_. ]){_WORDS}(?:[-_. ].*|\d*$)", re.IGNORECASE
 
 _OF_TEST = re.compile(r"(?:^|[-_. ])(?:evals?|evaluations?|tests?|testing)(?:[-_. ]|$)", re.IGNORECASE)
 _LONGEST = 64 * 1024 * 1024
+_HEAD = 64 * 1024
+_KEY = re.compile(r'"([^"\n]{1,80})"\s*:')
 _MOST = 5_000_000
 
 _UNREAD = {
@@ -183,6 +185,8 @@ def _content(file: Path) -> list[Content] | str:
             return _one(_array(file))
         if ending == ".npz":
             return _one(_arrays(file))
+        if ending == ".json" and not tells and not _may_hold(file, file.stat().st_mtime_ns):
+            return ""
         opened = gzip.open if ending == ".gz" else open
         with opened(file, "rt", encoding="utf-8", errors="backslashreplace") as stream:
             text = str(stream.read(_LONGEST + 1))
@@ -195,6 +199,14 @@ def _content(file: Path) -> list[Content] | str:
     except (ValueError, RecursionError):
         return _DAMAGED if tells and ending == ".json" else ""
     return runs_in(value, tells=tells)
+
+
+@functools.lru_cache(maxsize=65_536)
+def _may_hold(file: Path, _changed: int) -> bool:
+    """Whether JSON of any name begins with names of results or counters: most that lies about holds something else."""
+    with open(file, "rb") as stream:
+        head = stream.read(_HEAD).decode("utf-8", "replace")
+    return head.lstrip()[:1] in ("{", "[") and any(is_result(name) or x_clock(name) for name in {*_KEY.findall(head)})
 
 
 def _one(table: dict[str, list[Any]] | str | None) -> list[Content] | str:
