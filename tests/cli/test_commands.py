@@ -323,3 +323,13 @@ def test_show_fits_the_terminal_and_says_where_it_cuts(
     told = json.loads(rb("show", "last", "--dir", str(tmp_path), "--json").stdout)
     assert sorted(told["seconds"]) == ["collect", "update"]
     assert told["checkpoints"]["best"]["score"] == 2.0
+
+
+def test_one_lucky_episode_is_listed_beside_the_last_one(tmp_path: Path) -> None:
+    for name, returns in {"spike": [20.0, 480.0, 21.0], "steady": [100.0, 200.0, 300.0]}.items():
+        with rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="import") as run:
+            for step, value in enumerate(returns):
+                run.log({"charts/episodic_return": value}, env_step=step)
+    listed = CliRunner().invoke(app, ["ls", "--dir", str(tmp_path)]).output.splitlines()
+    assert re.search(r"\blast +best\b", listed[0])
+    assert [bool(re.search(pair, "\n".join(listed))) for pair in (r" 21 +480 ", r" 300 +300 ")] == [True, True]

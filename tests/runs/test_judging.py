@@ -242,8 +242,8 @@ def test_a_run_that_failed_after_its_training_counts_with_its_score_and_one_that
     assert pair.verdict is not None
     assert (pair.verdict.failed_a, pair.verdict.failed_b) == (0, 1)
     told = {fact.kind: fact.runs for fact in found.facts}
-    assert told["unfinished"] == ("a seed 3", "a seed 4")
-    assert told["crashed"] == ("b seed 4",)
+    assert told["unfinished"] == (f"a seed 3 {status}", f"a seed 4 {status}")
+    assert told["crashed"] == (f"b seed 4 {status}",)
 
 
 @pytest.mark.parametrize("status", ["killed", "crashed", "running"])

@@ -91,7 +91,7 @@ def ls(
         print_rows(shown.rows(), as_json=True)
     else:
         lines = [_line(row) for row in shown.rows()]
-        sometimes = {name for name in ("best", "made by", "cause") if all(line[name] is None for line in lines)}
+        sometimes = {name for name in ("last", "best", "made by", "cause") if all(line[name] is None for line in lines)}
         columns_shown = [name for name in _COLUMNS if name not in sometimes]
         print_fitted(lines, columns_shown, width=terminal_width())
         for problem in problems:
@@ -204,16 +204,17 @@ def _chosen(
         remark(f"… {len(runs) - limit:,} more runs; --limit shows them")
 
 
-_COLUMNS = ("run", "id", "made by", "status", "seed", "best", "begun", "took", "attempts", "cause", "tags")
+_COLUMNS = ("run", "id", "made by", "status", "seed", "last", "best", "begun", "took", "attempts", "cause", "tags")
 
 
-def _best(summary: dict[str, object]) -> float | str | None:
-    """The best value of the first canonical score that the run has, marked if its last value is NaN or infinite."""
+def _score(summary: dict[str, object]) -> tuple[float | str | None, float | None]:
+    """The last and the best value of the first canonical score that the run has. The best is one row, and may be luck;
+    beside the last one that shows."""
     for name in SCORES:
-        value, last = summary.get(f"{name}.best"), summary.get(f"{name}.last")
-        if isinstance(value, (int, float)):
-            return value if isinstance(last, (int, float)) and math.isfinite(last) else f"{value:.4g}, then NaN"
-    return None
+        best, last = summary.get(f"{name}.best"), summary.get(f"{name}.last")
+        if isinstance(best, (int, float)):
+            return last if isinstance(last, (int, float)) and math.isfinite(last) else "NaN", best
+    return None, None
 
 
 def _took(row: dict[str, Any]) -> str:
@@ -225,13 +226,15 @@ def _took(row: dict[str, Any]) -> str:
 
 
 def _line(row: dict[str, Any]) -> dict[str, object]:
+    last, best = _score(row.get("summary") or {})
     return {
         "run": f"{row['project']}/{row['name']}",
         "id": row["id"],
         "made by": row.get("made_by"),
         "status": f"{row['status']}, {died} died" if (died := row.get("writers_died")) else row["status"],
         "seed": row.get("seed"),
-        "best": _best(row.get("summary") or {}),
+        "last": last,
+        "best": best,
         "attempts": row.get("attempts"),
         "begun": ago(row.get("created")),
         "took": _took(row),

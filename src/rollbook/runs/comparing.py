@@ -78,7 +78,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
             seed=seed_of(row),
             task=task_of(row, ask.task),
             unit=unit,
-            called=name,
+            called=f"{name} {row['status']}" if str(row["status"]) in ENDED_BADLY else name,
             crashed=str(row["status"]) in ENDED_BADLY and str(row["path"]) not in counts,
             running=str(row["status"]) == "running" and str(row["path"]) not in counts,
             unfinished=str(row["status"]) if str(row["path"]) in counts else "",
