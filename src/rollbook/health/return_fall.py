@@ -26,9 +26,9 @@ _LONG, _LONG_TIMES, _LONG_BELOW = 3, 3.5, 0.3
 """Or over `_LONG` blocks together: `_LONG_TIMES` standard errors and this share below. In healthy trainings 3.0 errors
 were the most."""
 
-_OF_FEW = 2.0
-"""The spread of five rewards is known but roughly: so many times what it was seen to be makes 3.5 errors as rare as of
-twenty."""
+_OF_FEW = 2.8
+"""The spread of five rewards is known but roughly. So they also have to lie above the `_LONG` blocks by so many
+standard errors by rank: nearly all above nearly all."""
 
 _MIDDLE, _LOST, _MOST, _SURE, _FEWEST = 0.65, 0.7, 2.0, 12.0, 6
 """A cumulative sum (Page 1954) of how far returns are below best - _MIDDLE x gain, in standard deviations, each at most
@@ -196,9 +196,8 @@ class ReturnFall(ReturnRule[_Fall]):
         spreads = 3.5 if self.size == REWARD_BLOCK else 2.0
         if memory.blocks == 1:
             memory.gain = max(spreads * spread, 0.1 * abs(start), 1e-9)
-            wide = spread * (_OF_FEW if self.size == REWARD_BLOCK else 1.0)
-            memory.below = start - max(self._times * wide * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
-            error = wide * ((1 + 1 / _LONG) / self.size) ** 0.5
+            memory.below = start - max(self._times * spread * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
+            error = spread * ((1 + 1 / _LONG) / self.size) ** 0.5
             memory.long = _LONG * (start - max(_LONG_TIMES * error, _LONG_BELOW * abs(start), 1e-9))
         if mean > best:
             # As if one of them had been as at the start: twenty successes do not prove that there are no failures.
@@ -220,7 +219,8 @@ class ReturnFall(ReturnRule[_Fall]):
             has_learned = above(memory.best_values, memory.first_block) > _LEARNED
             return self._alert(sum(memory.values) / n, n, column, i, has_learned)
         newest = memory.newest = [*memory.newest, mean][-_LONG:]
-        if sum(newest) < memory.long and len(newest) == _LONG and memory.blocks > _LONG and not memory.fallen:
+        is_long = sum(newest) < memory.long and len(newest) == _LONG and memory.blocks > _LONG and not memory.fallen
+        if is_long and (self.size != REWARD_BLOCK or above(memory.first_block, memory.values) > _OF_FEW):
             return self._alert(sum(newest) / _LONG, _LONG * self.size, column, i)
         return None
 
