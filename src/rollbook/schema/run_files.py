@@ -72,7 +72,7 @@ HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "as
 """Folders of data/ that are not tables for readers."""
 
 _OWN = (
-    *(f"data/{name}/" for name in sorted(HIDDEN_TABLES - {"aside"})),
+    *[f"data/{name}/" for name in sorted(HIDDEN_TABLES - {"aside"})],
     *("data/page.lock", "data/writers.json", "media/.spool/", "ckpt/.index.json"),
 )
 """Folders and files that only rollbook reads. What lies aside was damaged, and is for people."""
