@@ -239,3 +239,35 @@ def test_tune_without_rllib_and_loggers_of_the_older_shape_say_what_the_native_f
         assert [math.isnan(row["nested/odd"]) for row in rows] == [False, True, False, False]
         assert [row["late"] for row in rows] == [None, None, 1.5, 1.5]
         assert "late" not in cells[-1]  # Tune's CSV drops keys that come late
+
+
+def seed_of_a_study(config: dict[str, Any]) -> None:
+    """A trial with a run of its own, as people open one for W&B; it finishes nothing."""
+    run = rollbook.init("study", config["ends"], seed=config["seed"], config=config, dir=config["dir"])
+    for step in range(4):
+        run.log({"loss": step + config["seed"] / 10}, step=step)
+        tune.report({"loss": step})
+    if config["ends"] == "raises":
+        raise ValueError("diverged")
+    while config["ends"] == "is stopped":
+        tune.report({"loss": 0})
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_runs_that_trials_open_themselves_end_as_the_trials_do(tmp_path: Path, reuse: bool) -> None:
+    space = {"dir": str(tmp_path / "runs"), "ends": tune.grid_search(["returns", "raises", "is stopped"])}
+    tuner = tune.Tuner(
+        seed_of_a_study,
+        param_space={**space, "seed": tune.grid_search([0, 1])},
+        tune_config=tune.TuneConfig(reuse_actors=reuse),
+        run_config=tune.RunConfig(
+            name="exp", storage_path=str(tmp_path / "ray"), verbose=0, stop={"training_iteration": 8}
+        ),
+    )
+    tuner.fit()
+    ends = {"returns": ("finished", None), "raises": ("crashed", "ValueError"), "is stopped": ("finished", None)}
+    for book in rollbook.open(tmp_path / "runs"):
+        assert (book.status, (book.failure or {}).get("type")) == ends[book.name], (book.name, book.seed)
+        rows = book.metrics(["loss"], x="step").to_pylist()
+        assert [row["loss"] for row in rows] == [step + (book.seed or 0) / 10 for step in range(4)]
+    assert len(rollbook.open(tmp_path / "runs")) == 6

@@ -10,10 +10,12 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ import pytest
 import rollbook
 from cases import some_of
 from forked_programs import Interpreter
-from waiting import until
+from waiting import PATIENCE, until
 
 Begin = Callable[..., Any]
 
@@ -487,6 +489,144 @@ if __name__ == "__main__":
         with multiprocessing.get_context("spawn").Pool(2) as pool:
             pool.map(work, [run, run])
 """
+
+
+IN_WORKERS = """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+
+def train(seed, kind="process"):
+    run = rollbook.init("world", kind, seed=seed, **QUIET)
+    run.log({"loss": float(seed)}, step=seed)
+    if kind == "process" and seed == 1:
+        raise ValueError("diverged")
+    if kind == "process" and seed > 1:
+        sys.exit(seed - 2)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    workers = [context.Process(target=train, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    print([worker.exitcode for worker in workers])
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        list(pool.map(train, range(3), ["executor"] * 3))
+    with context.Pool(2) as pool:
+        pool.starmap(train, [(seed, "pool") for seed in range(3)])
+"""
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["spawn", *(pytest.param(m, marks=pytest.mark.skipif(os.name == "nt", reason="")) for m in ("fork", "forkserver"))],
+)
+def test_trainings_in_worker_processes_that_finish_nothing_end_as_their_functions_did(
+    program: Callable[..., Any], root: Path, method: str
+) -> None:
+    """Such processes leave by `os._exit`, or are ended by their pool with SIGTERM."""
+    job = program(IN_WORKERS, method)
+    said = job.communicate(timeout=PATIENCE)[0]
+    assert (job.returncode, said.split("\n")[0]) == (0, "[0, 1, 0, 1]")
+    books = rollbook.open(root)
+    ends = {(book.name, book.seed): (book.status, (book.failure or {}).get("type")) for book in books}
+    crashed = {("process", 1): ("crashed", "ValueError"), ("process", 3): ("crashed", "SystemExit")}
+    seeds = [*(("process", seed) for seed in range(4)), *((k, s) for k in ("executor", "pool") for s in range(3))]
+    assert ends == dict.fromkeys(seeds, ("finished", None)) | crashed
+    assert {(book.name, book.seed): book.latest()["loss"][0] for book in books} == {(k, s): float(s) for k, s in seeds}
+
+
+def test_a_signal_that_comes_while_runs_are_closed_waits_until_they_are(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    job = program("""
+import os, signal
+for seed in range(2):
+    run = rollbook.init("world", "job", seed=seed, **QUIET)
+    run.log({"loss": 1.0})
+run.on_finish(lambda _: os.kill(os.getpid(), signal.SIGTERM))
+""")
+    assert outcome(job)[0] == -signal.SIGTERM
+    assert [book.status for book in rollbook.open(root)] == ["finished", "finished"]
+
+
+class RunnerThread(threading.Thread):
+    """As Ray Tune calls the function of a trial: what it raises is kept for the driver, and no hook hears of it."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__(target=work, daemon=True)
+        self.kept: list[BaseException] = []
+
+    def _propagate_exception(self, error: BaseException) -> None:
+        self.kept.append(error)
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except SystemExit as left:
+            if left.code:
+                self._propagate_exception(left)
+        except BaseException as raised:
+            self._propagate_exception(raised)
+
+
+@pytest.mark.parametrize("ends_by", ["returning", "an exception", "an exit", "its scheduler", "finish"])
+def test_a_trial_of_tune_that_finishes_nothing_ends_with_its_function_and_not_with_its_process(
+    begin: Begin, root: Path, monkeypatch: pytest.MonkeyPatch, ends_by: str
+) -> None:
+    """Tune kills the process a moment later."""
+    monkeypatch.setitem(sys.modules, "ray.tune", ModuleType("ray.tune"))
+    monkeypatch.setattr("rollbook.run.tune_trials._SECONDS", PATIENCE)
+    reported, stopped = threading.Event(), threading.Event()
+    runs: list[Any] = []
+
+    def function() -> None:
+        run = begin("trial", seed=1)
+        runs.append(run)
+        run.log({"loss": 0.5}, step=1)
+        if ends_by == "an exception":
+            raise ValueError("diverged")
+        if ends_by == "an exit":
+            sys.exit(3)
+        if ends_by == "finish":
+            run.finish("killed")
+        if ends_by == "its scheduler":
+            reported.set()
+            stopped.wait()
+            try:
+                sys.exit(0)
+            finally:
+                run.log({"loss": 0.25}, step=2)
+
+    thread = RunnerThread(function)
+    thread.start()
+    if ends_by == "its scheduler":
+        reported.wait()
+        stopped.set()
+        thread.join(timeout=0)  # Tune waits no longer
+    else:
+        threading.Thread.join(thread)
+    (run,) = runs
+    expected = {"finish": "killed", "an exception": "crashed", "an exit": "crashed"}.get(ends_by, "finished")
+    assert run.status == expected
+    reason = {"an exception": ("ValueError", "diverged"), "an exit": ("SystemExit", "exit status 3")}.get(ends_by)
+    (book,) = rollbook.open(root)
+    assert (book.status, book.failure and (book.failure["type"], book.failure["message"])) == (expected, reason)
+    assert book.latest()["loss"][0] == (0.25 if ends_by == "its scheduler" else 0.5)
+    assert len(thread.kept) == (reason is not None)
+
+
+def test_a_run_that_another_thread_opens_goes_on_when_the_thread_has_ended(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray.tune", ModuleType("ray.tune"))
+    runs: list[Any] = []
+    thread = threading.Thread(target=lambda: runs.append(begin("opened elsewhere")))
+    thread.start()
+    thread.join()
+    runs[0].log({"loss": 0.5}, step=1)
+    assert runs[0].status == "running"
 
 
 def test_workers_that_end_with_their_pool_are_no_alert(

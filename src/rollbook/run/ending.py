@@ -25,8 +25,21 @@ if TYPE_CHECKING:
 _open_runs: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 _installed = False
 _owner = 0
+_worker = 0
+_is_closing = False
+_signal_that_came = 0
 _of_process: dict[str, Any] | None = None
 
+_AFTER_ALL_OTHERS = -1_000
+"""The priority of our finalizer in a process of multiprocessing, whose queues and pools have 15 to -5."""
+_WORKERS = {
+    "multiprocessing.pool": ("worker",),
+    "multiprocessing.process": ("_bootstrap",),
+    "concurrent.futures.process": ("_process_worker",),
+    "joblib.externals.loky.process_executor": ("_process_worker",),
+}
+"""Module -> the functions by which the worker of a pool calls those of the program."""
+_OF_POOLS = ("multiprocessing.", "concurrent.futures.", "joblib.externals.loky.", "threading")
 
 _CANCELLED = ("CancelledError", "Cancelled")
 """What asyncio and trio raise in a task that is stopped, as by Ctrl-C."""
@@ -40,6 +53,11 @@ def watch(run: OpenRun) -> None:
             other._parts.followed_at = other._writer.rows_written()
     _open_runs.add(run)
     _owner = os.getpid()
+    if "ray.tune" in sys.modules:
+        from rollbook.run.tune_trials import watch_trial
+
+        watch_trial(run)
+    _watch_worker()
     if _installed:
         return
     _installed = True
@@ -80,15 +98,21 @@ def finish_together(
     """
     failures: list[tuple[OpenRun, Exception]] = []
     several = runs if len(runs) > 1 else ()
-    for run, finish in [*((run, run._end_writing) for run in several), *((run, run.finish) for run in runs)]:
-        try:
-            finish(status)
-        except ours(Exception) as err:
-            failures.append((run, err))
+    _each([*((run, run._end_writing) for run in several), *((run, run.finish) for run in runs)], status, failures)
     for run, raised in failures:
         if report is None:
             raise raised
         report(run, raised)
+
+
+def _each(
+    endings: Sequence[tuple[OpenRun, Callable[[str], object]]], status: str, failures: list[tuple[OpenRun, Exception]]
+) -> None:
+    for run, finish in endings:
+        try:
+            finish(status)
+        except ours(Exception) as err:
+            failures.append((run, err))
 
 
 def status_of(kind: type[BaseException] | None) -> str:
@@ -101,6 +125,39 @@ def status_of(kind: type[BaseException] | None) -> str:
         error = sys.exc_info()[1]
         return "finished" if getattr(error, "code", None) in (None, 0) else "crashed"
     return "crashed"
+
+
+def _watch_worker() -> None:
+    """In a process of multiprocessing, end its runs when its function has ended: it leaves by `os._exit`, without a call
+    of what atexit has. What the function raised is on its way at that moment.
+    """
+    global _worker
+    processes: Any = sys.modules.get("multiprocessing.process")
+    if processes is None or processes.parent_process() is None or _worker == os.getpid():
+        return
+    _worker = os.getpid()
+    from multiprocessing.util import Finalize
+
+    Finalize(None, _at_end_of_worker, exitpriority=_AFTER_ALL_OTHERS)
+
+
+def _at_end_of_worker() -> None:
+    from rollbook.run.failure import describe
+
+    error = sys.exc_info()[1]
+    _finish_all("finished" if error is None else status_of(type(error)), describe(error))
+
+
+def _waits_for_work(frame: FrameType | None) -> bool:
+    """Whether the worker of a pool is between two tasks, or after the last: nothing of the program is being called."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if frame.f_code.co_name in _WORKERS.get(module, ()):
+            return True
+        if not module.startswith(_OF_POOLS):
+            return False
+        frame = frame.f_back
+    return False
 
 
 def _watch_threads() -> None:
@@ -129,14 +186,25 @@ def failure() -> dict[str, Any] | None:
 
 
 def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
-    global _of_process
+    global _of_process, _is_closing
     if os.getpid() != _owner:  # a forked child must not end its parent's runs
         return
     runs = list(_open_runs)
     over = [run for run in runs if status != "finished" and run._parts.followed_at == run._writer.rows_written()]
-    finish_together(over, "finished", _report_on_stderr)
-    _of_process = failure
-    finish_together([run for run in runs if run not in over], status, _report_on_stderr)
+    others = [run for run in runs if run not in over]
+    failures: list[tuple[OpenRun, Exception]] = []
+    _is_closing = True
+    try:
+        _each([(run, run._end_writing) for run in over], "finished", failures)
+        _of_process = failure
+        _each([(run, run._end_writing) for run in others], status, failures)
+    finally:
+        _is_closing = False
+    if _signal_that_came:
+        os.kill(os.getpid(), _signal_that_came)  # all is on disk: the keepers do the rest
+    _each([(run, run.finish) for run in runs], status, failures)
+    for run, err in failures:
+        _report_on_stderr(run, err)
 
 
 def _report_on_stderr(run: object, err: Exception) -> None:
@@ -153,9 +221,15 @@ def _at_exit() -> None:
     _finish_all(status_of(getattr(sys, "last_type", None)), describe(getattr(sys, "last_value", None)))
 
 
-def _on_signal(number: int, _frame: FrameType | None) -> None:
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    global _signal_that_came
     _signal.signal(number, _signal.SIG_DFL)
-    name = "SIGTERM" if number == _signal.SIGTERM else "SIGHUP"
-    failure = {"type": name, "message": f"the process was ended by {name}", "traceback": ""}
-    _finish_all("killed", failure)
+    if _is_closing:  # the process is ending already, and its runs are half closed
+        _signal_that_came = number
+        return
+    if number == _signal.SIGTERM and _waits_for_work(frame):  # its pool needs it no longer
+        _finish_all("finished", None)
+    else:
+        name = "SIGTERM" if number == _signal.SIGTERM else "SIGHUP"
+        _finish_all("killed", {"type": name, "message": f"the process was ended by {name}", "traceback": ""})
     os.kill(os.getpid(), number)
