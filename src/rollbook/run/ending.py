@@ -128,8 +128,8 @@ def status_of(kind: type[BaseException] | None) -> str:
 
 
 def _watch_worker() -> None:
-    """In a process of multiprocessing, end its runs when its function has ended: it leaves by `os._exit`, without a call
-    of what atexit has. What the function raised is on its way at that moment.
+    """In a process of multiprocessing, end its runs when its function has ended: it leaves by `os._exit`, and
+    atexit is not called. What the function raised is on its way at that moment.
     """
     global _worker
     processes: Any = sys.modules.get("multiprocessing.process")
