@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from rollbook.run.ending import finish_together, status_of
+from rollbook.run.ending import status_of
 from rollbook.run.failure import describe
 from rollbook.system.guard import tolerating
 
@@ -79,8 +79,9 @@ def _follow(thread: Any, runs: list[OpenRun]) -> None:
 
 
 def _end(runs: list[OpenRun], status: str, failure: dict[str, Any] | None = None) -> None:
-    ending = [runs.pop() for _ in range(len(runs))]
-    for run in ending:
-        run._parts.failure = failure
-    with tolerating(Exception):  # the next trial of this process has nothing to do with it
-        finish_together([run for run in ending if run.status == "running"], status)
+    """Close the runs, and wait for nobody: Tune reuses a process only if the thread has ended within two seconds."""
+    for run in [runs.pop() for _ in range(len(runs))]:
+        if run.status == "running":
+            run._parts.failure = failure
+            with tolerating(Exception):  # the next trial of this process has nothing to do with it
+                run._end_writing(status)
