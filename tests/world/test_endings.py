@@ -551,6 +551,32 @@ run.on_finish(lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert [book.status for book in rollbook.open(root)] == ["finished", "finished"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_without_a_run_of_its_own_is_ended_by_a_signal_as_if_there_was_no_logger(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    """Python hears a signal between two instructions only: a handler that is left in a worker may keep it alive."""
+    job = program("""
+import multiprocessing, os, signal
+run = rollbook.init("world", "job", **QUIET)
+assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+
+def child(opens):
+    before = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if opens:
+        own = rollbook.init("world", "child", **QUIET)
+    print(before, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, flush=True)
+
+for opens in (False, True):
+    process = multiprocessing.get_context("fork").Process(target=child, args=(opens,))
+    process.start()
+    process.join()
+assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+""")
+    assert outcome(job)[:2] == (0, "True True\nTrue False\n")
+    assert [book.status for book in rollbook.open(root)] == ["finished", "finished"]
+
+
 class RunnerThread(threading.Thread):
     """As Ray Tune calls the function of a trial: what it raises is kept for the driver, and no hook hears of it."""
 

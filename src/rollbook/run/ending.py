@@ -24,22 +24,15 @@ if TYPE_CHECKING:
 
 _open_runs: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 _installed = False
+_handled = False
 _owner = 0
-_worker = 0
+_is_ending = False
 _is_closing = False
 _signal_that_came = 0
 _of_process: dict[str, Any] | None = None
 
-_AFTER_ALL_OTHERS = -1_000
-"""The priority of our finalizer in a process of multiprocessing, whose queues and pools have 15 to -5."""
-_WORKERS = {
-    "multiprocessing.pool": ("worker",),
-    "multiprocessing.process": ("_bootstrap",),
-    "concurrent.futures.process": ("_process_worker",),
-    "joblib.externals.loky.process_executor": ("_process_worker",),
-}
-"""Module -> the functions by which the worker of a pool calls those of the program."""
-_OF_POOLS = ("multiprocessing.", "concurrent.futures.", "joblib.externals.loky.", "threading")
+HANDLED = [getattr(_signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(_signal, name)]
+"""The signals of a batch system, and of a terminal that is closed."""
 
 _CANCELLED = ("CancelledError", "Cancelled")
 """What asyncio and trio raise in a task that is stopped, as by Ctrl-C."""
@@ -57,19 +50,53 @@ def watch(run: OpenRun) -> None:
         from rollbook.run.tune_trials import watch_trial
 
         watch_trial(run)
-    _watch_worker()
+    processes: Any = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        from rollbook.run.worker_processes import watch as watch_worker
+
+        watch_worker()
+    _watch_signals()
     if _installed:
         return
     _installed = True
     atexit.register(_at_exit)
     _watch_threads()
-    for name in ("SIGTERM", "SIGHUP"):  # a batch system; a terminal that is closed
+
+
+def _watch_signals() -> None:
+    global _handled
+    if _handled:
+        return
+    _handled = True
+    for number in HANDLED:
         try:
-            number = getattr(_signal, name)
             if _signal.getsignal(number) == _signal.SIG_DFL:
                 _signal.signal(number, _on_signal)
-        except (ValueError, AttributeError):  # not in the main thread, or no such signal
+        except ValueError:  # not in the main thread
             return
+
+
+def _leave_signals_in_child() -> None:
+    """In a forked child, which has no run to end: a signal ends it at once, whatever its main thread waits for."""
+    global _handled
+    if not _handled:
+        return
+    _handled = False
+    with tolerating(ValueError):  # no main thread
+        if (workers := sys.modules.get("rollbook.run.worker_processes")) is not None:
+            workers.leave_in_child()
+        for number in HANDLED:
+            if _signal.getsignal(number) is _on_signal:
+                _signal.signal(number, _signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_signals_in_child)
+
+
+def is_ending() -> bool:
+    """Whether a signal is ending this process."""
+    return _is_ending
 
 
 def _is_followed(run: OpenRun, by: OpenRun) -> bool:
@@ -127,39 +154,6 @@ def status_of(kind: type[BaseException] | None) -> str:
     return "crashed"
 
 
-def _watch_worker() -> None:
-    """In a process of multiprocessing, end its runs when its function has ended: it leaves by `os._exit`, and
-    atexit is not called. What the function raised is on its way at that moment.
-    """
-    global _worker
-    processes: Any = sys.modules.get("multiprocessing.process")
-    if processes is None or processes.parent_process() is None or _worker == os.getpid():
-        return
-    _worker = os.getpid()
-    from multiprocessing.util import Finalize
-
-    Finalize(None, _at_end_of_worker, exitpriority=_AFTER_ALL_OTHERS)
-
-
-def _at_end_of_worker() -> None:
-    from rollbook.run.failure import describe
-
-    error = sys.exc_info()[1]
-    _finish_all("finished" if error is None else status_of(type(error)), describe(error))
-
-
-def _waits_for_work(frame: FrameType | None) -> bool:
-    """Whether the worker of a pool is between two tasks, or after the last: nothing of the program is being called."""
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if frame.f_code.co_name in _WORKERS.get(module, ()):
-            return True
-        if not module.startswith(_OF_POOLS):
-            return False
-        frame = frame.f_back
-    return False
-
-
 def _watch_threads() -> None:
     """Store an exception that ends a thread as an alert, after the existing hook has run."""
     import threading
@@ -185,7 +179,13 @@ def failure() -> dict[str, Any] | None:
     return _of_process or describe(sys.exc_info()[1])
 
 
-def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
+def finish_all(status: str, failure: dict[str, Any] | None, waits: bool = True) -> None:
+    """End the runs of this process, which ends, by what ends it. The end of each is on disk before one is waited for.
+
+    Args:
+      failure: what it was, see `failure.describe`.
+      waits: for the keepers. False: only for those that are part of this process.
+    """
     global _of_process, _is_closing
     if os.getpid() != _owner:  # a forked child must not end its parent's runs
         return
@@ -201,8 +201,8 @@ def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
     finally:
         _is_closing = False
     if _signal_that_came:
-        os.kill(os.getpid(), _signal_that_came)  # all is on disk: the keepers do the rest
-    _each([(run, run.finish) for run in runs], status, failures)
+        _end_by(_signal_that_came)
+    _each([(run, run.finish) for run in runs if waits or run._parts.keeper != "process"], status, failures)
     for run, err in failures:
         _report_on_stderr(run, err)
 
@@ -218,18 +218,24 @@ def _at_exit() -> None:
 
     if (cells := sys.modules.get("rollbook.run.cells")) is not None and os.getpid() == _owner:
         cells.end_all(_report_on_stderr)
-    _finish_all(status_of(getattr(sys, "last_type", None)), describe(getattr(sys, "last_value", None)))
+    finish_all(status_of(getattr(sys, "last_type", None)), describe(getattr(sys, "last_value", None)))
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    global _signal_that_came
-    _signal.signal(number, _signal.SIG_DFL)
+    global _signal_that_came, _is_ending
+    _is_ending = True
     if _is_closing:  # the process is ending already, and its runs are half closed
         _signal_that_came = number
         return
-    if number == _signal.SIGTERM and _waits_for_work(frame):  # its pool needs it no longer
-        _finish_all("finished", None)
+    workers: Any = sys.modules.get("rollbook.run.worker_processes")
+    if number == _signal.SIGTERM and workers is not None and workers.waits_for_work(frame):
+        finish_all("finished", None, waits=False)  # its pool needs it no longer
     else:
         name = "SIGTERM" if number == _signal.SIGTERM else "SIGHUP"
-        _finish_all("killed", {"type": name, "message": f"the process was ended by {name}", "traceback": ""})
+        finish_all("killed", {"type": name, "message": f"the process was ended by {name}", "traceback": ""})
+    _end_by(number)
+
+
+def _end_by(number: int) -> None:
+    _signal.signal(number, _signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -1,0 +1,101 @@
+"""Runs that are opened in a process of multiprocessing: by `Process`, `Pool`, `ProcessPoolExecutor` or joblib.
+
+Such a process leaves by `os._exit`, and atexit is not called. Its runs end with its function, by what the function
+raised. A pool ends its workers with SIGTERM; one that waits for its next task then has finished its runs.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # see ending.py
+import os
+import sys
+import time
+from _thread import get_ident, start_new_thread
+from multiprocessing.util import Finalize
+
+from rollbook.run import ending
+from rollbook.run.failure import describe
+from rollbook.system.guard import tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+_AFTER_ALL_OTHERS = -1_000
+"""The priority of our finalizer; multiprocessing's own queues and pools have 15 to -5."""
+_WORKERS = {
+    "multiprocessing.pool": "worker",
+    "multiprocessing.process": "_bootstrap",
+    "concurrent.futures.process": "_process_worker",
+    "joblib.externals.loky.process_executor": "_process_worker",
+}
+"""Module -> the function by which a worker calls those of the program."""
+_OF_POOLS = ("multiprocessing.", "concurrent.futures.", "joblib.", "threading")
+_FIRST_LOOK = 0.05
+
+_watched = 0
+_wakeup = -1
+
+
+def watch() -> None:
+    """Make sure that the runs of this process are ended. A second call does nothing."""
+    global _watched
+    if _watched != os.getpid():
+        _watched = os.getpid()
+        Finalize(None, _at_end, exitpriority=_AFTER_ALL_OTHERS)
+        with tolerating(ValueError, AttributeError):  # not in the main thread, or another system
+            _hear_signals()
+
+
+def waits_for_work(frame: FrameType | None) -> bool:
+    """Whether the worker is between two tasks, or after the last: nothing of the program is being called."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if frame.f_code.co_name == _WORKERS.get(module):
+            return True
+        if not module.startswith(_OF_POOLS):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def leave_in_child() -> None:
+    """In a forked child: its signals are not those of this process."""
+    global _wakeup
+    if _wakeup != -1:
+        _wakeup = -1
+        _signal.set_wakeup_fd(-1)
+
+
+def _at_end() -> None:
+    error = sys.exc_info()[1]  # it passes through multiprocessing at this moment
+    ending.finish_all("finished" if error is None else ending.status_of(type(error)), describe(error), waits=False)
+
+
+def _hear_signals() -> None:
+    """Make sure that the main thread hears SIGTERM.
+
+    Python calls a handler between two instructions. A signal that comes just before the main thread waits for its next
+    task is not heard before there is one: the worker would live on, and the pool that ends it wait for ever.
+    """
+    global _wakeup
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = _signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    if before != -1:  # the program's own
+        _signal.set_wakeup_fd(before)
+        os.close(reading)
+        os.close(writing)
+        return
+    _wakeup = writing
+    start_new_thread(_listen, (reading, get_ident()))
+
+
+def _listen(reading: int, main: int) -> None:
+    while number := os.read(reading, 1):
+        seconds = _FIRST_LOOK
+        while number[0] in ending.HANDLED and not ending.is_ending():
+            time.sleep(seconds)
+            seconds = min(2 * seconds, 1.0)
+            if not ending.is_ending():
+                _signal.pthread_kill(main, number[0])  # what it waits for is interrupted
