@@ -194,7 +194,7 @@ class RollbookLogger(_Base):
           status: Lightning's word for how it ended.
         """
         if self._joined is not None:
-            from rollbook.run.ending import status_of
+            from rollbook.run.failure import status_of
 
             kind = sys.exc_info()[0]
             failed = isinstance(status, str) and status == "failed"

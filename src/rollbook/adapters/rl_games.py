@@ -87,7 +87,7 @@ class RollbookObserver(_Base):
 
         def training() -> Any:
             """Let the algorithm train, then finish a run that was opened here."""
-            from rollbook.run.ending import status_of
+            from rollbook.run.failure import status_of
 
             joined.go_on()  # it trains again
             try:

@@ -8,7 +8,7 @@ import os
 from rollbook.errors import NotARun, RunNotFound, suggesting
 from rollbook.journal import Writer
 from rollbook.run.current import opened
-from rollbook.run.ending import status_of
+from rollbook.run.failure import status_of
 from rollbook.run.needed import import_needed
 from rollbook.run.ranks import own_rank, whereabouts
 from rollbook.run.run import Run

@@ -7,8 +7,8 @@ import sys
 import weakref
 
 from rollbook.run.current import current_run, in_a_block, opened
-from rollbook.run.ending import finish_together, status_of
-from rollbook.run.failure import describe
+from rollbook.run.ending import finish_together
+from rollbook.run.failure import describe, status_of
 from rollbook.system import guard
 from rollbook.system.bill import warn_caller
 

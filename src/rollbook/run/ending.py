@@ -26,16 +26,12 @@ _open_runs: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 _installed = False
 _handled = False
 _owner = 0
-_is_ending = False
 _is_closing = False
 _signal_that_came = 0
 _of_process: dict[str, Any] | None = None
 
 HANDLED = [getattr(_signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(_signal, name)]
 """The signals of a batch system, and of a terminal that is closed."""
-
-_CANCELLED = ("CancelledError", "Cancelled")
-"""What asyncio and trio raise in a task that is stopped, as by Ctrl-C."""
 
 
 def watch(run: OpenRun) -> None:
@@ -54,7 +50,7 @@ def watch(run: OpenRun) -> None:
     if processes is not None and processes.parent_process() is not None:
         from rollbook.run.worker_processes import watch as watch_worker
 
-        watch_worker()
+        watch_worker(finish_all, HANDLED)
     _watch_signals()
     if _installed:
         return
@@ -92,11 +88,6 @@ def _leave_signals_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_signals_in_child)
-
-
-def is_ending() -> bool:
-    """Whether a signal is ending this process."""
-    return _is_ending
 
 
 def _is_followed(run: OpenRun, by: OpenRun) -> bool:
@@ -140,18 +131,6 @@ def _each(
             finish(status)
         except ours(Exception) as err:
             failures.append((run, err))
-
-
-def status_of(kind: type[BaseException] | None) -> str:
-    """The status for an exception, or for none."""
-    if kind is None or issubclass(kind, GeneratorExit):  # a generator that was closed early: that is no failure
-        return "finished"
-    if issubclass(kind, KeyboardInterrupt) or kind.__name__ in _CANCELLED:
-        return "killed"
-    if issubclass(kind, SystemExit):
-        error = sys.exc_info()[1]
-        return "finished" if getattr(error, "code", None) in (None, 0) else "crashed"
-    return "crashed"
 
 
 def _watch_threads() -> None:
@@ -214,7 +193,7 @@ def _report_on_stderr(run: object, err: Exception) -> None:
 
 def _at_exit() -> None:
     # The interpreter stores the fatal exception here before it calls us.
-    from rollbook.run.failure import describe
+    from rollbook.run.failure import describe, status_of
 
     if (cells := sys.modules.get("rollbook.run.cells")) is not None and os.getpid() == _owner:
         cells.end_all(_report_on_stderr)
@@ -222,12 +201,13 @@ def _at_exit() -> None:
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
-    global _signal_that_came, _is_ending
-    _is_ending = True
+    global _signal_that_came
+    workers: Any = sys.modules.get("rollbook.run.worker_processes")
+    if workers is not None:
+        workers.note_heard()
     if _is_closing:  # the process is ending already, and its runs are half closed
         _signal_that_came = number
         return
-    workers: Any = sys.modules.get("rollbook.run.worker_processes")
     if number == _signal.SIGTERM and workers is not None and workers.waits_for_work(frame):
         finish_all("finished", None, waits=False)  # its pool needs it no longer
     else:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         def record(self, table: str, columns: Mapping[str, object]) -> int: ...
 
 
+_CANCELLED = ("CancelledError", "Cancelled")
+"""What asyncio and trio raise in a task that is stopped, as by Ctrl-C."""
 _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACE = 16_000
 _STDERR_BYTES = 4_000
@@ -37,6 +39,18 @@ _STDERR_LINES = 20
 _MIXED_BYTES = 16_000  # of a file that has stdout, too
 _MOST_THREADS = 100
 _threads_reported = 0
+
+
+def status_of(kind: type[BaseException] | None) -> str:
+    """The status for an exception, or for none."""
+    if kind is None or issubclass(kind, GeneratorExit):  # a generator that was closed early: that is no failure
+        return "finished"
+    if issubclass(kind, KeyboardInterrupt) or kind.__name__ in _CANCELLED:
+        return "killed"
+    if issubclass(kind, SystemExit):
+        error = sys.exc_info()[1]
+        return "finished" if getattr(error, "code", None) in (None, 0) else "crashed"
+    return "crashed"
 
 
 def describe(error: BaseException | None) -> dict[str, Any] | None:

@@ -706,8 +706,7 @@ class Run(Scope):
 
     def _status_in_exception(self) -> str:
         """The status of a run that is finished while an exception is on its way, which may end it."""
-        from rollbook.run.ending import status_of
-        from rollbook.run.failure import describe
+        from rollbook.run.failure import describe, status_of
         from rollbook.run.leaving import leaving_exception
 
         error = leaving_exception()
@@ -726,7 +725,7 @@ class Run(Scope):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         from rollbook.run.current import leave
-        from rollbook.run.ending import status_of
+        from rollbook.run.failure import status_of
 
         leave(self)
         self.finish(status_of(kind))

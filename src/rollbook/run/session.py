@@ -20,7 +20,7 @@ from rollbook.run.arguments import (
 from rollbook.run.attaching import attach
 from rollbook.run.choosing_remote import requested_remote
 from rollbook.run.current import interactive
-from rollbook.run.ending import status_of
+from rollbook.run.failure import status_of
 from rollbook.run.joining import elder, is_taken
 from rollbook.run.needed import import_needed
 from rollbook.run.opening import Wanted, find_former, open_attempt

@@ -12,7 +12,8 @@ Logging does not work inside `jax.vmap`. Let the function return its metrics, wi
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.run.ending import finish_together, status_of
+from rollbook.run.ending import finish_together
+from rollbook.run.failure import status_of
 from rollbook.values.devices import is_deferred
 
 TYPE_CHECKING = False

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from rollbook.run.ending import status_of
-from rollbook.run.failure import describe
+from rollbook.run.failure import describe, status_of
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False

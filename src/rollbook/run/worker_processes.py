@@ -13,13 +13,18 @@ import time
 from _thread import get_ident, start_new_thread
 from multiprocessing.util import Finalize
 
-from rollbook.run import ending
-from rollbook.run.failure import describe
+from rollbook.run.failure import describe, status_of
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from types import FrameType
+    from typing import Any, Protocol
+
+    class _FinishAll(Protocol):
+        def __call__(self, status: str, failure: dict[str, Any] | None, waits: bool = ...) -> None: ...
+
 
 _AFTER_ALL_OTHERS = -1_000
 """The priority of our finalizer; multiprocessing's own queues and pools have 15 to -5."""
@@ -35,16 +40,28 @@ _FIRST_LOOK = 0.05
 
 _watched = 0
 _wakeup = -1
+_is_heard = False
 
 
-def watch() -> None:
-    """Make sure that the runs of this process are ended. A second call does nothing."""
+def watch(finish_all: _FinishAll, signals: Collection[int]) -> None:
+    """Make sure that the runs of this process are ended. A second call does nothing.
+
+    Args:
+      finish_all: ends them, see `ending.finish_all`.
+      signals: those that have a handler which ends them.
+    """
     global _watched
     if _watched != os.getpid():
         _watched = os.getpid()
-        Finalize(None, _at_end, exitpriority=_AFTER_ALL_OTHERS)
+        Finalize(None, _at_end, args=(finish_all,), exitpriority=_AFTER_ALL_OTHERS)
         with tolerating(ValueError, AttributeError):  # not in the main thread, or another system
-            _hear_signals()
+            _hear(signals)
+
+
+def note_heard() -> None:
+    """The handler of a signal has been called."""
+    global _is_heard
+    _is_heard = True
 
 
 def waits_for_work(frame: FrameType | None) -> bool:
@@ -67,13 +84,13 @@ def leave_in_child() -> None:
         _signal.set_wakeup_fd(-1)
 
 
-def _at_end() -> None:
+def _at_end(finish_all: _FinishAll) -> None:
     error = sys.exc_info()[1]  # it passes through multiprocessing at this moment
-    ending.finish_all("finished" if error is None else ending.status_of(type(error)), describe(error), waits=False)
+    finish_all("finished" if error is None else status_of(type(error)), describe(error), waits=False)
 
 
-def _hear_signals() -> None:
-    """Make sure that the main thread hears SIGTERM.
+def _hear(signals: Collection[int]) -> None:
+    """Make sure that the main thread hears signals.
 
     Python calls a handler between two instructions. A signal that comes just before the main thread waits for its next
     task is not heard before there is one: the worker would live on, and the pool that ends it wait for ever.
@@ -88,14 +105,14 @@ def _hear_signals() -> None:
         os.close(writing)
         return
     _wakeup = writing
-    start_new_thread(_listen, (reading, get_ident()))
+    start_new_thread(_listen, (reading, get_ident(), signals))
 
 
-def _listen(reading: int, main: int) -> None:
+def _listen(reading: int, main: int, signals: Collection[int]) -> None:
     while number := os.read(reading, 1):
         seconds = _FIRST_LOOK
-        while number[0] in ending.HANDLED and not ending.is_ending():
+        while number[0] in signals and not _is_heard:
             time.sleep(seconds)
             seconds = min(2 * seconds, 1.0)
-            if not ending.is_ending():
+            if not _is_heard:
                 _signal.pthread_kill(main, number[0])  # what it waits for is interrupted

@@ -15,7 +15,7 @@ from typing import Any
 from rollbook.adapters._run import clean_name, end_training, find_run
 from rollbook.adapters.lightzero.bridge import recording
 from rollbook.errors import BadInput
-from rollbook.run.ending import status_of
+from rollbook.run.failure import status_of
 from rollbook.system.optional import need
 
 ENTRIES = (

@@ -279,7 +279,7 @@ class Logger:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        from rollbook.run.ending import status_of
+        from rollbook.run.failure import status_of
 
         kind = exc[0]
         if self._owned and self.run is not None and isinstance(kind, type) and issubclass(kind, BaseException):
