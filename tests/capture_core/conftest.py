@@ -51,6 +51,13 @@ class ToldRun:
         return dict(self.run.internals.writer.bill.counts)
 
 
+@pytest.fixture(autouse=True)
+def _sealing_has_tests_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Runs that a test records are not sealed, those of a module are; see `sealed`."""
+    if "sealed" not in request.fixturenames:
+        request.getfixturevalue("nothing_is_sealed")
+
+
 @pytest.fixture
 def recorder(tmp_path: Path, nothing_is_sealed: None) -> Iterator[ToldRun]:
     told = ToldRun(tmp_path)

@@ -13,6 +13,8 @@ from rollbook import testing
 from rollbook.testing.rows import KINDS as VALUES
 from rollbook.values.known import KINDS
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 SAMPLES = {found[0]: value for value in VALUES if (found := KINDS.of(value)) is not None}
 
 

@@ -17,6 +17,8 @@ from rollbook.schema.run_files import journal_folder
 from rollbook.system.files import names_in
 from waiting import PATIENCE, until
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 
 class FakeRun:
     """Remembers what it was asked to do."""

@@ -321,7 +321,7 @@ def test_values_of_the_summary_are_kept_whatever_interrupts_setting_them(
     report(capsys, "summary", interrupts, len(done))
 
 
-@lines_apart(4003, 61)
+@lines_apart(8009, 61)
 @pytest.mark.parametrize("verb", some_of(["restore", "rewind"], 1))
 def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]

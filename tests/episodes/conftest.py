@@ -63,6 +63,13 @@ class Notebook:
         return [tuple(row.get(name) for name in names) for row in self.table(table)]
 
 
+@pytest.fixture(autouse=True)
+def _sealing_has_tests_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Runs that a test records are not sealed, those of a module are; see `sealed`."""
+    if "sealed" not in request.fixturenames:
+        request.getfixturevalue("nothing_is_sealed")
+
+
 @pytest.fixture
 def notebook(tmp_path: Path, nothing_is_sealed: None) -> Iterator[Notebook]:
     notebook = Notebook(tmp_path / "runs")

@@ -24,6 +24,8 @@ from rollbook.capture.gym import RecordEpisodes, record_envs
 from rollbook.storage.parts import Part
 from rollbook.storage.sealing.folder import seal
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 SOURCES = str(Path(rollbook.__file__).parents[1])
 
 

@@ -68,9 +68,9 @@ def test_the_python_on_a_page_is_python(page: Path) -> None:
 
 
 def runs_of(pages: list[Path]) -> list[Any]:
-    """(page, how often it runs): the README once and the first guide twice in `make test`, all others in
+    """(page, how often it runs): the README twice and the first guide once in `make test`, all others in
     `make test-long`: twice, but once where a check after their blocks wants one run."""
-    short = {ROOT / "README.md": 1, ROOT / "docs" / "start.md": 2}
+    short = {ROOT / "README.md": 2, ROOT / "docs" / "start.md": 1}
     long = {page: 1 if page.parent.name == "adapters" else 2 for page in pages if page not in short}
     marked = [pytest.param(page, times, id=page.name, marks=pytest.mark.long) for page, times in long.items()]
     return [pytest.param(page, times, id=page.name) for page, times in short.items()] + marked

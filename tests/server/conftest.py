@@ -11,6 +11,13 @@ from starlette.testclient import TestClient
 from page_server import client_of, record, record_rich
 
 
+@pytest.fixture(autouse=True)
+def _sealing_has_tests_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Runs that a test records are not sealed, those of a module are; see `sealed`."""
+    if "sealed" not in request.fixturenames:
+        request.getfixturevalue("nothing_is_sealed")
+
+
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with six runs: two learning rates, three seeds each. Not to be changed."""

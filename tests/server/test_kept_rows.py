@@ -14,6 +14,8 @@ from rollbook.book.book import Book
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 
 def curve(root: Path, runs: list[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What a new server says of one group."""

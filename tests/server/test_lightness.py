@@ -11,6 +11,8 @@ import pytest
 
 from page_server import record_rich
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 pytest.importorskip("pandas", reason="what is not installed cannot be loaded")
 
 _ASKS_ALL = """

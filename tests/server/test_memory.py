@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import rollbook
 from rollbook.server.curves.series import SeriesAsk, many_series
 from rollbook.server.settings import Limits, ServerSettings
 from rollbook.server.shared.rows import table_of
 from rollbook.server.shared.state import AnswerCache, Readers, ServerContext
+
+pytestmark = pytest.mark.usefixtures("sealed")
 
 BLOCK = 400_000
 

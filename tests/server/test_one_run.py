@@ -161,6 +161,7 @@ def test_the_scatter_has_every_episode_and_names_them(rich: TestClient, run: str
     assert got(rich, f"/api/runs/{run}/episode-ids", rows=[row])["ids"] == ["e120"]
 
 
+@pytest.mark.usefixtures("sealed")
 def test_the_command_that_shows_an_episode_names_its_run_among_seeds_of_one_name(tmp_path: Path) -> None:
     runs = []
     for seed in range(2):

@@ -16,6 +16,8 @@ from rollbook.server.curves.kept_rows import Rows
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 
 def curves(
     root: Path, runs: list[str], x: str | None, helpers: int

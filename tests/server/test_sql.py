@@ -21,6 +21,8 @@ from rollbook.server.shared.shapes import Refused
 from rollbook.server.shared.sql import Locked
 from waiting import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 REFUSED = [
     "select * from read_csv('/etc/passwd')",
     "select * from '/etc/passwd'",

@@ -19,6 +19,8 @@ from rollbook.runs.grouping import telling_columns
 from rollbook.server.settings import Limits
 from rollbook.server.shared.state import FactsCache
 
+pytestmark = pytest.mark.usefixtures("sealed")
+
 
 def table(client: TestClient, **ask: Any) -> dict[str, Any]:
     """The answer to a question about the table, once all its numbers are there."""

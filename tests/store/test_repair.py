@@ -212,7 +212,7 @@ def test_garbage_between_records_hides_nothing_behind_it(
     folder, truth = copied(originals["killed"][0], tmp_path), originals["killed"][1]
     log = part_of(folder, "data/journal/*/*.log")
     data = bytearray(log.read_bytes())
-    at = data.index(b"note 50") - 100
+    at = data.index(b"note 100") - 100
     data[at:at] = random.Random(2).randbytes(300)
     log.write_bytes(data)
     assert sum((truth - of_book(folder)).values()) <= 3, "a record that it went through"

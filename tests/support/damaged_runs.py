@@ -41,7 +41,7 @@ def _fill(run: rollbook.Run, start: int, stop: int, *, checkpoints: bool = True)
         run.log({"loss": i * 0.5, "entropy": 1.0 / (i + 1), "count": 3 * i}, env_step=i)
         if i % 10 == 0:
             run.log({"eval/score": float(i)}, gradient_step=i)
-        if i % 250 == 0:
+        if i % 100 == 0:
             run.note(f"note {i}")
             run.log({f"rare{i}": float(i)})
             run.log_episode(return_=float(i), length=i + 1)
