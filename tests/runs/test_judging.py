@@ -719,3 +719,18 @@ def test_three_seeds_give_no_verdict_but_the_size_of_the_difference_with_welchs_
         each for each in found.sentences() if each.startswith("Difference of the means: full minus ablated 29.33 (")
     )
     assert "nominally 95 % interval (Welch's t)" in line
+
+
+@pytest.mark.parametrize("status", ["killed", "crashed"])
+def test_a_group_that_was_stopped_as_a_whole_has_not_lost_one_that_crashed_as_a_whole_has(
+    tmp_path: Path, status: str
+) -> None:
+    for seed in range(5):
+        ended(tmp_path, "a", seed, 10.0 + seed, 1000, "finished")
+        ended(tmp_path, "b", seed, 50.0 + seed / 10, 400, status)
+    found = rollbook.open(tmp_path).compare("test/return", by="config.algo")
+    assert found.pairs[0].better == (None if status == "killed" else "a")
+    kinds = {fact.kind for fact in found.facts if fact.group == "b"}
+    assert kinds == ({"stopped"} if status == "killed" else {"crashed"})
+    at = rollbook.open(tmp_path).compare("test/return", by="config.algo", at=400)
+    assert at.pairs[0].better == "b"

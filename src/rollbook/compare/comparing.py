@@ -91,7 +91,9 @@ def compare(
     if not any(entry.score is not None for entry in entries):
         raise BadInput(f"compare({metric!r}): none of {amount(len(entries), 'run')} has a finite value of it")
     known = {
-        entry.group for entry in entries if entry.crashed or entry.running or entry.never or entry.score is not None
+        entry.group
+        for entry in entries
+        if entry.crashed or entry.running or entry.stopped or entry.never or entry.score is not None
     }
     end = end or ScoreEnd()
     facts = [*facts, *_on_other_axes(entries, end.axis)]
@@ -274,12 +276,18 @@ def _group(
     running = [entry.name for entry in entries if entry.running]
     # If a seed was run again after a failure, the finished run counts.
     finished = {
-        (e.unit, e.task) for e in entries if e.unit and not (e.crashed or e.running or e.unfinished or e.score is None)
+        (e.unit, e.task)
+        for e in entries
+        if e.unit and not (e.crashed or e.running or e.stopped or e.unfinished or e.score is None)
     }
     # One row of scores for each unit, with a column for each task.
     for n, entry in enumerate(entries):
         score = entry.score
-        if entry.running or ((entry.crashed or entry.unfinished) and (entry.unit, entry.task) in finished):
+        if (
+            entry.running
+            or entry.stopped
+            or ((entry.crashed or entry.unfinished) and (entry.unit, entry.task) in finished)
+        ):
             continue
         if entry.rows_digest and not entry.crashed:
             first = with_rows.setdefault((entry.task, entry.rows_digest), entry.seed)
@@ -371,6 +379,7 @@ def _who_is_missing(group: Group, floor: float | None, entries: Sequence[Entry])
         "ends in nan": group.ends_in_nan,
         "repeated": group.again,
         "same curve": group.copies,
+        "stopped": tuple(e.name for e in entries if e.group == group.label and e.stopped),
         "unfinished": tuple(e.name for e in entries if e.group == group.label and e.unfinished),
     }
     return [
@@ -425,7 +434,7 @@ _ENDS_ALIKE = 0.05
 
 def _none_finished(entries: Sequence[Entry], end: ScoreEnd) -> list[Fact]:
     """That no run counts because none has finished, and up to where all of them have come."""
-    if not all(entry.crashed or entry.running for entry in entries):
+    if not all(entry.crashed or entry.running or entry.stopped for entry in entries):
         return []
     spans = [entry.span for entry in entries if entry.span is not None]
     names = {entry.called or entry.name for entry in entries}
@@ -452,7 +461,7 @@ def _ends(entries: Sequence[Entry], end: ScoreEnd) -> list[Fact]:
     counted = [
         (e.group, e.span)
         for e in entries
-        if e.span is not None and e.score is not None and not (e.crashed or e.running)
+        if e.span is not None and e.score is not None and not (e.crashed or e.running or e.stopped)
     ]
     spans = [span for _, span in counted]
     if end.kind == "chosen" or not spans:

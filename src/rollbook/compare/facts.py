@@ -123,6 +123,15 @@ def _unfinished(fact: Fact) -> Words:
     return Words(f"{fact.group}: {_runs(fact)} did not finish, but came as far as is compared: {what}.")
 
 
+def _stopped(fact: Fact) -> Words:
+    return Words(
+        f"{fact.group}: {_runs(fact)} {_verb(fact, 'was', 'were')} stopped before any run of the group had finished; "
+        f"{_verb(fact, 'it is', 'they are')} not among the scores.",
+        "Compare at a position that they have passed.",
+        "--at NUMBER does so.",
+    )
+
+
 def _running(fact: Fact) -> Words:
     return Words(f"{fact.group}: {_runs(fact)} {_are(fact)} still being written; not among the scores yet.")
 
@@ -416,6 +425,7 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
     "crashed alone": _crashed_alone,
     "running": _running,
     "unfinished": _unfinished,
+    "stopped": _stopped,
     "none finished": _none_finished,
     "without score": _without_score,
     "ends in nan": _ends_in_nan,

@@ -35,6 +35,7 @@ class Entry:
       otherwise: its score with the other choice of where runs are scored (`Comparison.at_why`); None if there is none.
       never: whether it came to its end without reaching the level that its score is about.
       unfinished: the status of a run that did not finish, though it has all rows that its score needs; else "".
+      stopped: whether it was killed, and so was every run of its group: that says nothing about the group.
       rows_digest: equal for runs with the very same rows; "" if they are too few, or too alike, to tell.
     """
 
@@ -55,6 +56,7 @@ class Entry:
     otherwise: float | None = None
     never: bool = False
     unfinished: str = ""
+    stopped: bool = False
     rows_digest: str = ""
 
 

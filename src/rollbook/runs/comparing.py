@@ -71,6 +71,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     score, level = score_named(ask.score, metric), level_of(ask.score)
     scored, end = scores_at(source, rows, metric, score, ask.x, ask.at, in_steps=level is not None)
     counts = complete(rows, labels, scored, end)
+    stopped = _stopped(rows, labels, counts)
     entries = [
         compare.Entry(
             group=label,
@@ -79,7 +80,8 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
             task=task_of(row, ask.task),
             unit=unit,
             called=f"{name} {row['status']}" if str(row["status"]) in ENDED_BADLY else name,
-            crashed=str(row["status"]) in ENDED_BADLY and str(row["path"]) not in counts,
+            crashed=str(row["status"]) in ENDED_BADLY and str(row["path"]) not in counts and label not in stopped,
+            stopped=label in stopped,
             running=str(row["status"]) == "running" and str(row["path"]) not in counts,
             unfinished=str(row["status"]) if str(row["path"]) in counts else "",
             **(own := scored.get(str(row["path"]), NO_SCORE))._asdict(),
@@ -230,6 +232,14 @@ def scores_at(
 def _counts(row: Row) -> bool:
     """Whether the score of a run is final, so that it is compared."""
     return row["status"] not in (*ENDED_BADLY, "running")
+
+
+def _stopped(rows: Sequence[Row], labels: Sequence[str], counts: frozenset[str]) -> frozenset[str]:
+    """The groups of which all runs were killed: a person or a scheduler has stopped them, they did not fail."""
+    killed: dict[str, bool] = {}
+    for row, label in zip(rows, labels, strict=True):
+        killed[label] = killed.get(label, True) and row["status"] == "killed" and str(row["path"]) not in counts
+    return frozenset(label for label, all_killed in killed.items() if all_killed)
 
 
 def complete(rows: Sequence[Row], labels: Sequence[str], scored: Mapping[str, Scored], end: ScoreEnd) -> frozenset[str]:

@@ -334,6 +334,7 @@ def _group(
     why.update(dict.fromkeys(group.running, "still running"))
     why.update(dict.fromkeys(group.without_score, "no finite value"))
     mine = [entry for entry in answer.entries if entry.group == group.label]
+    why.update({entry.name: "stopped" for entry in mine if entry.stopped})
     return CompareGroup(
         name=plain(group.label),
         runs=[run_of[entry.name] for entry in mine],
