@@ -160,4 +160,4 @@ def test_log_is_documented_on_the_class_and_completion_shows_verbs_alone(run: An
 def test_what_a_row_costs_is_the_median_of_calls_and_not_the_first_one(run: Any) -> None:
     for i in range(20):
         run.log({"a": 1.0, "b": i})
-    assert 0 < run.internals.writer.row_cost_ns() < run.internals.writer.long_way_ns
+    assert 0 < run.internals.writer.row_cost_ns() < run.internals.writer.slow_path_ns

@@ -140,7 +140,7 @@ def _segment(path: str, sealed: Mapping[tuple[str, str, int, str], int] | None) 
         header = segment.header
         stream = (header.table, header.writer, header.lane, f"S{header.stream:03d}")
         if segment.header.writer != os.path.basename(os.path.dirname(path)):
-            return [f"it has rows of writer {segment.header.writer}, and belongs into another folder"]
+            return [f"it has rows of writer {segment.header.writer}, and belongs in another folder"]
         return list(filter(None, [damage_of(segment, 2**63 if sealed is None else sealed.get(stream, 0))]))
 
 
@@ -173,7 +173,7 @@ def broken_parts(folder: str) -> Iterator[tuple[str, str]]:
             try:
                 part = belonging(Part(path, parsed), table)
                 if part_folder("", part.meta["table"], part.meta["group"]) not in _homes(path, table):
-                    raise Damaged(f"{path} has rows of the table {part.meta['table']}: it belongs into another folder")
+                    raise Damaged(f"{path} has rows of the table {part.meta['table']}: it belongs in another folder")
             except FileNotFoundError:
                 continue
             except Exception as err:  # any error of Arrow about damaged bytes

@@ -58,7 +58,7 @@ _LINES_OF_TEXT = 22
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--title", default=None, help="The title of the figure; '' for none.")
-@click.option("--no-notes", is_flag=True, help="Only the figure; its notes belong into the caption of your paper.")
+@click.option("--no-notes", is_flag=True, help="Only the figure; its notes belong in the caption of your paper.")
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
 @click.option("--text", is_flag=True, help="Draw in characters, as without -o.")
 @json_option

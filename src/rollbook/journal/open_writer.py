@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         bill: Bill
         clocks: tuple[str, ...]
         free: list[Lane]
-        long_ways: int
+        slow_path_rows: int
         native_keys: bool
-        long_way_ns: int
+        slow_path_ns: int
         device_values: Any
 
         def take(self) -> Lane | None: ...

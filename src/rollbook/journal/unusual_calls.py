@@ -63,13 +63,13 @@ class UnusualCalls:
         if more or values is None:
             raise TypeError(_wrong_call(values, declared, more))
         writer = self._writer
-        start, ways, spent = time.perf_counter_ns(), writer.long_ways, writer.long_way_ns
+        start, rows, spent = time.perf_counter_ns(), writer.slow_path_rows, writer.slow_path_ns
         try:
             with handled_by(writer.failed, "log"):
                 self._log(values, clocks, declared)
         finally:  # frames written meanwhile are part of this call
-            writer.long_ways = max(writer.long_ways, ways + 1)
-            writer.long_way_ns = spent + time.perf_counter_ns() - start
+            writer.slow_path_rows = max(writer.slow_path_rows, rows + 1)
+            writer.slow_path_ns = spent + time.perf_counter_ns() - start
 
     def set_declared(self, declared: Mapping[str, Any], row: list[int]) -> bool:
         """Set declared clocks, also in `row`, if all are known and plain integers; else change and count nothing."""
@@ -221,7 +221,7 @@ class UnusualCalls:
         )
 
     def _named_as_a_column(self, key: str) -> None:
-        """Such a key is kept under another name. It counts once: later rows take the fast way and do not come here."""
+        """Such a key is kept under another name. It counts once: later rows take the fast path and do not come here."""
         if self._channel.table != "metrics" or self._writer.native_keys:
             return
         if key in self._writer.clocks:

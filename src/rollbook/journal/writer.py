@@ -105,8 +105,8 @@ class Writer:
     _lane_numbers: Iterator[int]
     _stream_numbers: Iterator[int]
     device_values: DeviceValues
-    long_ways: int
-    long_way_ns: int
+    slow_path_rows: int
+    slow_path_ns: int
     fenced: bool
     _about: dict[str, object]
 
@@ -134,8 +134,8 @@ class Writer:
             "_lane_numbers": itertools.count(),
             "_stream_numbers": itertools.count(),
             "device_values": DeviceValues(self),
-            "long_ways": 0,
-            "long_way_ns": 0,
+            "slow_path_rows": 0,
+            "slow_path_ns": 0,
             "fenced": False,
             "_about": {},
         }
@@ -291,7 +291,7 @@ class Writer:
     def frame(self, payload: Mapping[str, object], time_ns: int | None = None, receipt: Receipt | None = None) -> int:
         """Append one frame. Returns its sequence number, 0 if it was refused (counted)."""
         start = time.perf_counter_ns()
-        self.long_ways += 1
+        self.slow_path_rows += 1
         try:
             data, problems = encode(payload)
             self.changed_to_fit(problems)
@@ -313,7 +313,7 @@ class Writer:
             self.failed("log", err)
             return 0
         finally:
-            self.long_way_ns += time.perf_counter_ns() - start
+            self.slow_path_ns += time.perf_counter_ns() - start
 
     def frame_once(self, receipt: Receipt, payload: Mapping[str, object], time_ns: int | None = None) -> bool:
         """Append a frame, unless an earlier, interrupted call with this receipt has done so.
@@ -328,7 +328,7 @@ class Writer:
             self.frame(payload, time_ns, receipt)
         return True
 
-    # -- what the long way needs
+    # -- what the slow path needs
 
     def append(self, lane: Lane, data: bytes, time_ns: int, receipt: Receipt | None = None) -> tuple[Lane, int]:
         """Append an encoded frame to `lane`, or to another lane if `lane` has no frame file and no descriptor is free.
@@ -501,8 +501,8 @@ class Writer:
         """Time of the callers spent in logging. Slow calls were timed; fast ones are counted, and the cost of one is
         measured now.
         """
-        plain = max(0, self.rows_written() - self.long_ways)
-        return ((plain * self.row_cost_ns() if plain else 0.0) + self.long_way_ns) / 1e9
+        plain = max(0, self.rows_written() - self.slow_path_rows)
+        return ((plain * self.row_cost_ns() if plain else 0.0) + self.slow_path_ns) / 1e9
 
     def row_cost_ns(self) -> float:
         """Nanoseconds of one call of `log` with the widest key set that has a stream; 0 without a stream."""
@@ -555,8 +555,8 @@ def _row_cost_ns(keys: tuple[str, ...], types: str, clocks: tuple[str, ...]) -> 
     lane = Lane("", 0, 0)
     channel = Channel(0, "metrics", "", "", "", [UNKNOWN] * len(clocks))
     lane.scopes[0] = {tuple(row): stream}
-    the_long_way: Any = _refuse
-    log = make_log([lane], channel, the_long_way)
+    slow_path: Any = _refuse
+    log = make_log([lane], channel, slow_path)
     clock = time.perf_counter_ns
     bare, calls = [], []
     for i in range(n):
@@ -569,7 +569,7 @@ def _row_cost_ns(keys: tuple[str, ...], types: str, clocks: tuple[str, ...]) -> 
 
 
 def _refuse(*_call: object) -> None:
-    raise AssertionError("a row of this stream took the long way")
+    raise AssertionError("a row of this stream took the slow path")
 
 
 _live_writers: list[Writer] = []

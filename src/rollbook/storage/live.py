@@ -418,7 +418,7 @@ class LiveJournal:
             if is_taken and info.closed is None and is_alive(info.about) is not False:
                 return None, head.generation
             if segment.header.writer != os.path.basename(os.path.dirname(path)):
-                raise Damaged(f"{path} has rows of writer {segment.header.writer}: it belongs into another folder")
+                raise Damaged(f"{path} has rows of writer {segment.header.writer}: it belongs in another folder")
             live = LiveSegment(segment, self._sealed_before(segment.header) if is_taken else 2**63)
             if segment.head().generation != head.generation:
                 return None, head.generation

@@ -412,7 +412,7 @@ def belonging(part: Part, table: str) -> Part:
       Damaged: it has rows of another one.
     """
     if table_folder("", part.meta["table"]) != table_folder("", table):
-        raise Damaged(f"{part.path} has rows of the table {part.meta['table']}: it belongs into another folder")
+        raise Damaged(f"{part.path} has rows of the table {part.meta['table']}: it belongs in another folder")
     if "covers" in part.meta and part.name.kind != "merged":
         raise Damaged(f"{part.path} has the rows of a merged file: it has another file's name")
     return part

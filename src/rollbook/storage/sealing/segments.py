@@ -184,6 +184,6 @@ def _load(left: LeftSegment, gone: bool) -> tuple[SegmentHeader, NDArray, str, H
     """
     header, data, head, cut = left.load(gone)
     if header.writer != os.path.basename(os.path.dirname(left.path)):
-        raise Damaged(f"{left.path} has rows of writer {header.writer}: it belongs into another folder")
+        raise Damaged(f"{left.path} has rows of writer {header.writer}: it belongs in another folder")
     words, damage = committed_words(header, data, head.first_seq)
     return header, words, ", ".join(filter(None, [cut, damage])), head
