@@ -235,7 +235,7 @@ def test_a_forked_child_starts_empty_and_is_not_stuck_behind_its_parents_thread(
     held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        token = store._lock.acquire()
+        token = store._lock.acquire(0.0)
         assert token is not None
         held.set()
         release.wait(PATIENCE)

@@ -198,7 +198,7 @@ class Store:
 
     def _fold(self, cell: _Cell) -> None:
         # If another thread is folding, leave it to the next value: `store` never waits.
-        token = self._lock.acquire()
+        token = self._lock.acquire(0.0)
         if token is not None:
             try:
                 _fold(cell)

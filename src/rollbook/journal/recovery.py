@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class InterruptSafeLock:
     """A lock that an interrupted caller never leaves locked, wherever the interrupt comes.
 
-    token = lock.acquire()
+    token = lock.acquire(0.0)      # without waiting
     if token is not None:
         try: ...
         finally: lock.release(token)
@@ -40,7 +40,7 @@ class InterruptSafeLock:
         self._free: list[bytearray] = list(self._tokens)
         self._holder = 0
 
-    def acquire(self, wait_seconds: float = 0.0) -> bytearray | None:
+    def acquire(self, wait_seconds: float) -> bytearray | None:
         """A token; None if another caller holds the lock: another thread, or a call that this one has interrupted.
 
         Args:

@@ -694,7 +694,7 @@ class Run(Scope):
                 self._guard(work, status)
         if self.status == "running":
             self.status = status
-        token = self._ending.acquire()
+        token = self._ending.acquire(0.0)
         if token is None:  # a signal handler called finish() while the run ends
             return
         try:
