@@ -464,6 +464,50 @@ def test_seeds_of_a_loop_that_finishes_none_are_finished_but_the_one_that_failed
     assert [book.status for book in books] == ["finished"] * 3 + [last]
 
 
+def test_a_seed_that_is_over_stays_so_when_rollbook_logs_its_own_cost_after_the_next_has_begun(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    outcome(
+        program("""
+first = rollbook.init("world", "ppo", seed=0, **QUIET)
+first.log({"loss": 1.0})
+second = rollbook.init("world", "ppo", seed=1, **QUIET)
+second.log({"loss": 1.0})
+before = first._writer.rows_written()
+first._parts.ticker._cost_due = 0.0
+first._parts.ticker.tick()
+assert first._writer.rows_written() == before + 1
+raise RuntimeError("CUDA out of memory")
+""")
+    )
+    assert {book.seed: book.status for book in rollbook.open(root)} == {0: "finished", 1: "crashed"}
+
+
+def test_a_run_whose_thread_raises_has_crashed_and_those_of_other_threads_have_not(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    job = program("""
+import threading
+def train(seed):
+    run = runs[seed] = rollbook.init("world", "ppo", seed=seed, **QUIET)
+    run.log({"loss": 1.0})
+    if seed != 1:
+        raise ValueError("diverged")
+
+runs = {}
+for seed in range(3):  # one after the other, as the system may give threads the same number
+    thread = threading.Thread(target=train, args=(seed,))
+    thread.start()
+    thread.join()
+runs[2].log({"loss": 2.0})  # somebody else goes on with it
+""")
+    assert outcome(job)[0] == 0
+    books = {book.seed: book for book in rollbook.open(root)}
+    assert {seed: book.status for seed, book in books.items()} == {0: "crashed", 1: "finished", 2: "finished"}
+    assert (books[0].failure or {})["message"] == "diverged"
+    assert [len(books[seed].table("alerts")) for seed in range(3)] == [1, 0, 1]
+
+
 @pytest.mark.parametrize("later", ["beside[0].log({'loss': 2.0})", ""])
 def test_models_that_train_at_once_all_end_with_their_program(
     later: str, program: Callable[..., Any], outcome: Callable[..., Any], root: Path

@@ -10,6 +10,7 @@ import _signal  # type: ignore[import-not-found]  # `signal` itself costs an imp
 import atexit
 import os
 import sys
+import threading
 import weakref
 
 from rollbook.system.guard import ours, tolerating
@@ -39,9 +40,10 @@ def watch(run: OpenRun) -> None:
     global _installed, _owner
     for other in list(_open_runs):
         if other._parts.followed_at is None and _is_followed(other, run):
-            other._parts.followed_at = other._writer.rows_written()
+            other._parts.followed_at = other._program_rows()
     _open_runs.add(run)
     _owner = os.getpid()
+    run._parts.opened_in = threading.current_thread()
     if "ray.tune" in sys.modules:
         from rollbook.run.tune_trials import watch_trial
 
@@ -134,10 +136,10 @@ def _each(
 
 
 def _watch_threads() -> None:
-    """Store an exception that ends a thread as an alert, after the existing hook has run."""
-    import threading
-
-    from rollbook.run.failure import report_thread
+    """Store an exception that ends a thread as an alert, after the existing hook has run. A run that the thread has
+    opened crashes by it, unless somebody writes to it afterwards.
+    """
+    from rollbook.run.failure import describe, report_thread, status_of
 
     before = threading.excepthook
 
@@ -146,7 +148,12 @@ def _watch_threads() -> None:
             before(arguments)
         finally:
             if os.getpid() == _owner:
-                report_thread([run for run in list(_open_runs) if run.status == "running"], arguments)
+                running = [run for run in list(_open_runs) if run.status == "running"]
+                its_own = [run for run in running if run._parts.opened_in is arguments.thread]
+                report_thread(its_own or running, arguments)
+                for run in its_own:
+                    kind = arguments.exc_type
+                    run._parts.left_by = run._program_rows(), status_of(kind), describe(arguments.exc_value)
 
     threading.excepthook = hook
 
@@ -169,14 +176,20 @@ def finish_all(status: str, failure: dict[str, Any] | None, waits: bool = True) 
     if os.getpid() != _owner:  # a forked child must not end its parent's runs
         return
     runs = list(_open_runs)
-    over = [run for run in runs if status != "finished" and run._parts.followed_at == run._writer.rows_written()]
+    over = [run for run in runs if status != "finished" and run._parts.followed_at == run._program_rows()]
     others = [run for run in runs if run not in over]
     failures: list[tuple[OpenRun, Exception]] = []
     _is_closing = True
     try:
         _each([(run, run._end_writing) for run in over], "finished", failures)
         _of_process = failure
-        _each([(run, run._end_writing) for run in others], status, failures)
+        for run in others:
+            left_at, own_status, own_failure = run._parts.left_by or (-1, "", None)
+            if status == "finished" and left_at == run._program_rows():
+                run._parts.failure = own_failure
+                _each([(run, run._end_writing)], own_status, failures)
+            else:
+                _each([(run, run._end_writing)], status, failures)
     finally:
         _is_closing = False
     if _signal_that_came:

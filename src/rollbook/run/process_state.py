@@ -9,6 +9,7 @@ from rollbook.journal import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from threading import Thread
     from typing import Any, Protocol
     from weakref import WeakSet
 
@@ -55,6 +56,8 @@ class Parts:
       numbered: name of a table without its number -> the first names of tables that differ by it.
       begun_in: the id of the exception that was handled when the run was opened; that of None for none.
       followed_at: how many rows it had when another run of its kind was opened after it; None before that.
+      opened_in: the thread that opened the run; None before it has.
+      left_by: what ended that thread by an exception: (the program's rows then, the status, the failure).
       above: the environment variables that named the parent's run before this run replaced them; {} if there were none.
       stores: (scope, checkpoint) -> values stored there since its last dump.
       counters: scope -> the recorders of episodes that count its environment steps.
@@ -77,10 +80,12 @@ class Parts:
         "keeper",
         "keeper_thread",
         "keeper_watch",
+        "left_by",
         "media",
         "must",
         "native_config",
         "numbered",
+        "opened_in",
         "opener",
         "pid",
         "provenance",
@@ -96,6 +101,8 @@ class Parts:
         self.pid = os.getpid()
         self.begun_in = id(sys.exc_info()[1])
         self.followed_at: int | None = None
+        self.opened_in: Thread | None = None
+        self.left_by: tuple[int, str, dict[str, Any] | None] | None = None
         self.numbered: dict[str, set[str]] = {}
         self.above: dict[str, str] = {}
         self.alert_calls: AlertCalls | None = None
