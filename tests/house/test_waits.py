@@ -27,8 +27,6 @@ POOLS = ("PoolExecutor", "DaemonThreads", "Popen")
 """At the end of a `with` block, these wait for all that was started in it."""
 
 ALLOWED: dict[str, str] = {
-    "capture/store_dump.py:_fold": "a lock of ours that is tried, not waited for",
-    "run/run.py:_finish": "a lock of ours that is tried, not waited for",
     "adapters/acme/asynchronous.py:_run": "a daemon thread that waits for its owner",
     "cli/demo.py:demo": "the page in the foreground, until Ctrl-C",
     "cli/run.py:run": "the program in the foreground, until it ends (Windows)",
