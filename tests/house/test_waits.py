@@ -37,7 +37,6 @@ ALLOWED: dict[str, str] = {
     "keeper/rules.py:run": "a daemon thread that waits for its owner",
     "remote/catalogue.py:rebuild": "each request has a deadline of its own",
     "remote/objects.py:listing": "each request has a deadline of its own",
-    "run/worker_processes.py:_listen": "a daemon thread of the training process, which waits for its signals",
     "runs/mapping.py:ended": "an answer that is there",
     "runs/results.py:for_each_run": "the caller's own question, computed in threads of this process",
     "server/live.py:_look": "under asyncio.wait_for",
