@@ -595,6 +595,29 @@ run.on_finish(lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert [book.status for book in rollbook.open(root)] == ["finished", "finished"]
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals of threads")
+def test_a_signal_that_the_program_itself_handles_reaches_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever saves a checkpoint at SIGTERM takes a second one as the order to stop at once."""
+    from rollbook.run import ending, worker_processes
+
+    class CameAgain(Exception):
+        pass
+
+    def again(number: int, _frame: object) -> None:
+        raise CameAgain
+
+    reading, writing = os.pipe()
+    os.write(writing, bytes([signal.SIGTERM]))  # as Python does where a handler is installed
+    os.close(writing)
+    monkeypatch.setattr(worker_processes, "_is_heard", False)
+    before = signal.signal(signal.SIGTERM, again)
+    try:
+        worker_processes._listen(reading, threading.get_ident(), ending._on_signal)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        os.close(reading)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_forked_child_without_a_run_of_its_own_is_ended_by_a_signal_as_if_there_was_no_logger(
     program: Callable[..., Any], outcome: Callable[..., Any], root: Path

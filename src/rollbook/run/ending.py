@@ -52,7 +52,7 @@ def watch(run: OpenRun) -> None:
     if processes is not None and processes.parent_process() is not None:
         from rollbook.run.worker_processes import watch as watch_worker
 
-        watch_worker(finish_all, HANDLED)
+        watch_worker(finish_all, _on_signal)
     _watch_signals()
     if _installed:
         return

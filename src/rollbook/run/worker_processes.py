@@ -18,7 +18,7 @@ from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable
     from types import FrameType
     from typing import Any, Protocol
 
@@ -43,19 +43,19 @@ _wakeup = -1
 _is_heard = False
 
 
-def watch(finish_all: _FinishAll, signals: Collection[int]) -> None:
+def watch(finish_all: _FinishAll, handler: Callable[..., object]) -> None:
     """Make sure that the runs of this process are ended. A second call does nothing.
 
     Args:
       finish_all: ends them, see `ending.finish_all`.
-      signals: those that have a handler which ends them.
+      handler: of signals, which ends them, too. Signals for which the program has another one are left to it.
     """
     global _watched
     if _watched != os.getpid():
         _watched = os.getpid()
         Finalize(None, _at_end, args=(finish_all,), exitpriority=_AFTER_ALL_OTHERS)
         with tolerating(ValueError, AttributeError):  # not in the main thread, or another system
-            _hear(signals)
+            _hear(handler)
 
 
 def note_heard() -> None:
@@ -89,8 +89,8 @@ def _at_end(finish_all: _FinishAll) -> None:
     finish_all("finished" if error is None else status_of(type(error)), describe(error), waits=False)
 
 
-def _hear(signals: Collection[int]) -> None:
-    """Make sure that the main thread hears signals.
+def _hear(handler: Callable[..., object]) -> None:
+    """Make sure that the main thread hears the signals of this handler.
 
     Python calls a handler between two instructions. A signal that comes just before the main thread waits for its next
     task is not heard before there is one: the worker would live on, and the pool that ends it wait for ever.
@@ -105,14 +105,17 @@ def _hear(signals: Collection[int]) -> None:
         os.close(writing)
         return
     _wakeup = writing
-    start_new_thread(_listen, (reading, get_ident(), signals))
+    start_new_thread(_listen, (reading, get_ident(), handler))
 
 
-def _listen(reading: int, main: int, signals: Collection[int]) -> None:
+def _listen(reading: int, main: int, handler: Callable[..., object]) -> None:
+    def is_unheard(number: int) -> bool:
+        return _signal.getsignal(number) is handler and not _is_heard
+
     while number := os.read(reading, 1):
         seconds = _FIRST_LOOK
-        while number[0] in signals and not _is_heard:
+        while is_unheard(number[0]):
             time.sleep(seconds)
             seconds = min(2 * seconds, 1.0)
-            if not _is_heard:
+            if is_unheard(number[0]):
                 _signal.pthread_kill(main, number[0])  # what it waits for is interrupted
