@@ -12,6 +12,7 @@ import pytest
 
 import rollbook
 import wild
+from rollbook.formats.importers import choose
 
 
 def stable_baselines(n: int) -> str:
@@ -110,3 +111,9 @@ def test_a_log_that_grows_adds_its_rows(tmp_path: Path) -> None:
     os.utime(file, (1.7e9, 1.7e9))
     (book,) = rollbook.open(tmp_path)
     assert book.series(key, x=x).mean.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+
+
+def test_a_file_of_rows_is_not_asked_about_because_a_program_might_have_printed_it(tmp_path: Path) -> None:
+    rows = tmp_path / "run.jsonl"
+    rows.write_text("".join(f'{{"step": {step}, "loss": {1 / (step + 1)}}}\n' for step in range(9)))
+    assert choose(rows) == "jsonl"

@@ -82,6 +82,7 @@ def choose(path: str | os.PathLike[str]) -> str:
     found = {name: importer for name in names() if (importer := make(name)).finds(given)}
     also = {inner for importer in found.values() for inner in getattr(importer, "includes", ())}
     fitting = [name for name in found if name not in also]
+    fitting = [name for name in fitting if not getattr(found[name], "is_last_resort", False)] or fitting
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
