@@ -253,13 +253,11 @@ def seed_of_a_study(config: dict[str, Any]) -> None:
         tune.report({"loss": 0})
 
 
-@pytest.mark.parametrize("reuse", [False, True])
-def test_runs_that_trials_open_themselves_end_as_the_trials_do(tmp_path: Path, reuse: bool) -> None:
+def test_runs_that_trials_open_themselves_end_as_the_trials_do(tmp_path: Path) -> None:
     space = {"dir": str(tmp_path / "runs"), "ends": tune.grid_search(["returns", "raises", "is stopped"])}
     tuner = tune.Tuner(
         seed_of_a_study,
         param_space={**space, "seed": tune.grid_search([0, 1])},
-        tune_config=tune.TuneConfig(reuse_actors=reuse),
         run_config=tune.RunConfig(
             name="exp", storage_path=str(tmp_path / "ray"), verbose=0, stop={"training_iteration": 8}
         ),
