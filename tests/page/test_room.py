@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -140,4 +141,16 @@ def test_runs_that_share_a_key_and_no_axis_are_a_word_beside_the_curves_that_are
     chart = page.tab.locator("[data-key='train/reward']")
     assert "1 not along" in chart.inner_text()
     assert chart.locator(".alert, .failure, [role=alert]").count() == 0
+    assert page.errors == []
+
+
+def test_the_health_of_a_crashed_run_says_that_it_crashed(page: Any, serve: Any, tmp_path: Path) -> None:
+    with (
+        contextlib.suppress(RuntimeError),
+        rollbook.init("p", "crash", dir=tmp_path, sinks=[], keeper="import", rules=()) as run,
+    ):
+        run.log({"train/return": 1.0}, env_step=1)
+        raise RuntimeError("out of memory")
+    page.open(serve(tmp_path), f"#/health?run={run.id}").settled()
+    assert "RuntimeError: out of memory" in page.tab.inner_text("#main")
     assert page.errors == []

@@ -128,6 +128,10 @@ describe("names beside each other", () => {
         }
     }
   });
+  it("keep a word of their own rather than a seed alone", () => {
+    const names = ["crash, seed 9", "ppo lr 0.001, seed 2", "ppo lr 0.001, seed 1", "ppo lr 3e-4, seed 1"];
+    expect(shortNames(names, 12)[0]).toContain("crash");
+  });
   it("stay equal where they are equal", () => {
     expect(shortNames(["ppo", "ppo"])).toEqual(["ppo", "ppo"]);
     expect(shortNames([])).toEqual([]);

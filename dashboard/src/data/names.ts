@@ -152,7 +152,7 @@ function* ways(names: readonly (readonly Part[])[], most: number): Generator<str
   const spell = shortened(1, bare);
   for (const letters of OF_WORDS) {
     const short = abbreviated(
-      [...words].filter((word) => !isNumber(word)),
+      [...words].filter((word) => !/\d/.test(word)),
       letters,
     );
     const write = (own: readonly Part[]): string =>
@@ -178,7 +178,9 @@ function fewest(names: readonly Part[][], fits: (texts: readonly string[]) => bo
   for (const key of keys.toReversed()) {
     if (fits(write(best))) break;
     const fewer = best.map((own) => own.filter((part) => keyOf(part) !== key));
-    if (apart(write(fewer))) best = fewer;
+    // A word of its own says more than the one setting that would be left, "seed 9".
+    const says = fewer.every((own, i) => own.length === best[i]?.length || own.length > 1 || own[0]?.label === "");
+    if ((says || key.startsWith(" ")) && apart(write(fewer))) best = fewer;
   }
   return best;
 }

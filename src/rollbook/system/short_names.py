@@ -206,7 +206,9 @@ def _fewest(names: list[list[_Part]], most: int) -> list[list[_Part]]:
         if _fit(_all(best), most):
             break
         fewer = [[part for part in own if key_of(part) != key] for own in best]
-        if _apart(_all(fewer)):
+        # A word of its own says more than the one setting that would be left, "seed 9".
+        says = all(a == b or len(a) > 1 or (a and not a[0].label) for a, b in zip(fewer, best, strict=True))
+        if (says or key.startswith(" ")) and _apart(_all(fewer)):
             best = fewer
     return best
 
@@ -227,7 +229,7 @@ def _ways(names: _Names, most: int) -> Iterator[list[str]]:
     words = dict.fromkeys(part.value for own, is_long in zip(names, long, strict=True) if is_long for part in own)
     spell = _spelled(_abbreviated(labels, 1), bare)
     for letters in _OF_WORDS:
-        short = _abbreviated([word for word in words if not _NUMBER.match(word)], letters)
+        short = _abbreviated([word for word in words if not re.search(r"\d", word)], letters)
         told = [
             _written([replace(part, value=short.get(part.value, part.value)) for part in own], spell) for own in names
         ]

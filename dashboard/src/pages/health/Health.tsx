@@ -82,9 +82,15 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
       <header>
         <h2>{found.alerts.length === 0 ? "No alerts" : amount(found.alerts.length, "alert")}</h2>
         <span class="soft">
-          {found.alerts.length === 0 ? "nothing that a rule knows went wrong" : "each opens the rows it rests on"}
+          {found.alerts.length === 0 ? "no rule found anything" : "each opens the rows it rests on"}
         </span>
       </header>
+      {detail?.failure && (
+        <p class="in">
+          <span class="tag bad">{detail.status}</span> {detail.failure.type}: {detail.failure.message}{" "}
+          <a href={`#/run/${encodeURIComponent(detail.run)}`}>where, and how it goes on</a>
+        </p>
+      )}
       {found.alerts.length === 0 && (
         <p class="in soft">What a rule, the auditor or your own code finds stands here, with the rows it rests on.</p>
       )}

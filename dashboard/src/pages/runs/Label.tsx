@@ -10,7 +10,7 @@ const LabelPanel = lazy(() => import("./later.ts").then((m) => m.LabelPanel));
 export function Label({ runs }: { runs: string[] }) {
   if (!hello.value?.labels || !hello.value.writable || !source.live || runs.length === 0) return null;
   return (
-    <Menu plain label="Label…" name={`Label ${amount(runs.length, "run")}: say what they are`}>
+    <Menu id="label-runs" plain label="Label…" name={`Label ${amount(runs.length, "run")}: say what they are`}>
       {() => <LabelPanel runs={runs} />}
     </Menu>
   );
