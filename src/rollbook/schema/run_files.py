@@ -81,6 +81,9 @@ RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that every table may have in addition to the clocks; a value with such a name is stored as value/<name>."""
 
 METADATA_KEY = "rollbook"
+"""Under which a part says what it holds, as JSON."""
+METADATA_CRC_KEY = "rollbook.crc32"
+"""Under which it has the CRC-32 of that text in UTF-8, in decimal digits: Parquet has no checksum for it."""
 
 MANIFEST_FILE = "run.json"
 ABANDONED_FILE = "abandoned.parquet"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, RESERVED
+from rollbook.schema.run_files import CONSTANTS, METADATA_CRC_KEY, METADATA_KEY, RESERVED
 from rollbook.storage.column_order import by_columns
 from rollbook.storage.parquet_files import compression_of, open_to_write
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
@@ -186,7 +187,8 @@ class PartWriter:
     def finish(self, meta: Meta) -> None:
         """Sync the file to disk and rename it to its name."""
         self._flush(whole=True)
-        self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(meta, separators=(", ", ": "))})
+        text = json.dumps(meta, separators=(", ", ": "))
+        self._writer.add_key_value_metadata({METADATA_KEY: text, METADATA_CRC_KEY: str(crc32(text.encode()))})
         self._writer.close()
         self._file.close()
         if self._is_series:

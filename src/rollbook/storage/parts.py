@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from stat import S_ISDIR, S_ISREG
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,15 @@ import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
 from rollbook.schema import source
-from rollbook.schema.run_files import CONSTANTS, METADATA_KEY, PartName, data_folder, part_folders, table_folder
+from rollbook.schema.run_files import (
+    CONSTANTS,
+    METADATA_CRC_KEY,
+    METADATA_KEY,
+    PartName,
+    data_folder,
+    part_folders,
+    table_folder,
+)
 from rollbook.storage.parquet_files import ParquetFile, Places, open_to_read, places_of
 from rollbook.storage.tabulate import Meta
 from rollbook.system.guard import ours, raising, tolerating
@@ -90,17 +99,17 @@ class Part:
         self.rows: int = self._footer.num_rows
         groups = self._footer.num_row_groups  # to ask for one takes as long as there are columns
         self.row_groups = [self.rows] if groups == 1 else [self._footer.row_group(i).num_rows for i in range(groups)]
-        text = (self._footer.metadata or {}).get(METADATA_KEY.encode())
+        text = description_in(self._footer)
         foreign = Damaged(f"{path} does not say what it holds: it was not written by rollbook")
+        if text is None:
+            raise Damaged(f"{path}: the description of its content is damaged")
         with raising(lambda _: foreign, ValueError, KeyError, TypeError, RecursionError):
-            meta = json.loads(text) if text else None
-            if not isinstance(meta, dict) or not meta["group"]:
+            meta: Meta = json.loads(text) if text else {}
+            if not says_all(meta):
                 raise foreign
-            if not all(isinstance(meta[name], kind) for name, kind in _SAID.items()):
-                raise foreign
-            covers_of(meta)
-        self.meta: Meta = meta
-        self._names: list[str] = schema.names
+        self.meta = meta
+        with raising(lambda err: Damaged(f"{path}: a name of its columns cannot be read ({err})"), UnicodeDecodeError):
+            self._names: list[str] = schema.names
         there = set(self._names)
         is_flat = self._footer.num_columns == len(there) == len(self._names)
         self._leaves = places_of(tuple(self._names)) if is_flat else None
@@ -473,16 +482,36 @@ def _has(words: pa.Array, word: str) -> bool:
     return bool(words.index(wanted.cast(words.type)).as_py() >= 0)
 
 
+def description_in(footer: pq.FileMetaData) -> bytes | None:
+    """What a part says of its content, b"" if it says nothing; None if that is not what was written."""
+    metadata = footer.metadata or {}
+    text: bytes = metadata.get(METADATA_KEY.encode(), b"")
+    crc = metadata.get(METADATA_CRC_KEY.encode())  # parts of earlier versions have none
+    return text if crc is None or crc == str(crc32(text)).encode() else None
+
+
+def says_all(meta: Meta) -> bool:
+    """Whether a description says all that each part says of its rows.
+
+    Raises:
+      KeyError, TypeError, ValueError: it does not.
+    """
+    if not isinstance(meta, dict) or not meta["group"]:
+        return False
+    return all(isinstance(meta[name], kind) for name, kind in _SAID.items()) and bool(covers_of(meta))
+
+
 def _columns_gone(meta: Meta, there: set[str]) -> list[str]:
-    """The columns of metrics that a part has by its description, and that its file does not name."""
-    if meta.get("table") != "metrics":
-        return []
-    stored = meta.get("stored")
-    if meta["group"][0] == "R":
+    """The columns that a part has by its description, or that identify its rows, and that its file does not name."""
+    identity = {"time", "seq", *(name for name in ("attempt", "writer", "lane") if meta.get(name) is None)}
+    stored, group = meta.get("stored"), meta["group"][0]
+    if group == "R":
         keys = {"key", "value"}
+    elif meta["table"] == "timings":  # the keys of a timer are in the rows
+        keys = set()
     else:  # parts of format 1 do not say under which names their keys are stored
         keys = {stored.get(key, key) for key in meta["keys"]} if stored else set(() if stored is None else meta["keys"])
-    return sorted({"time", "seq", *keys, *meta.get("clocks", ())} - there)
+    return sorted({*identity, *keys, *meta.get("clocks", ())} - there)
 
 
 def _stat(path: str) -> tuple[int, int, int]:

@@ -276,11 +276,23 @@ def _from_part(run: str, path: str, file: str) -> _Saved | None:
     known = _known_rows(run, part.meta["table"])
     rows_of_groups = [_new_rows(table, part.meta, known if is_sure else {}) for table, is_sure in part.groups()]
     n = sum(len(own) for own in rows_of_groups)
-    lost = part.lost if n else "" if part.rows else "whatever it should have held: it has no rows"
+    lost = "" if part.rows else "whatever it should have held: it has no rows"
+    if n or not _are_elsewhere(part, known):
+        lost = part.lost or lost
     settle(run, file, lost)
     if n:
         _write(run, part, rows_of_groups, is_whole=n == part.rows)
     return _Saved(n, lost)
+
+
+def _are_elsewhere(part: DamagedPart, known: _Rows) -> bool:
+    """Whether the run has as many rows as a part in the ranges that it covers: all of its rows are read from others."""
+    there = 0
+    for writer, lane, _, first, last in covers_of(part.meta):
+        seqs = known.get((writer, lane), _NO_ROWS)
+        own = seqs[(seqs >= first) & (seqs <= last)]
+        there += len(own if part.is_long else np.unique(own))
+    return there >= part.rows
 
 
 def _new_rows(table: pa.Table, meta: Meta, known: _Rows) -> NDArray:

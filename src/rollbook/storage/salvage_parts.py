@@ -25,16 +25,16 @@ from rollbook.schema.run_files import (
     COLUMNS_FILE,
     CONSTANTS,
     LONG,
-    METADATA_KEY,
     RESERVED,
     WIDE,
     PartName,
     RunFile,
     journal_folder,
     table_folder,
+    table_names,
 )
 from rollbook.storage.footers import may_be_asked
-from rollbook.storage.parts import covers_of
+from rollbook.storage.parts import covers_of, description_in, says_all
 from rollbook.storage.tabulate import LONG_COLUMNS, Meta, type_codes
 from rollbook.system.files import open_regular, read_json
 from rollbook.system.guard import ours, raising, tolerating
@@ -74,17 +74,23 @@ class DamagedPart:
         self._footer = self._file.metadata
         described = _described(self._footer)
         (self._has_chunks,) = may_be_asked([self._footer])
-        names: list[str] = self._file.schema_arrow.names
+        names = _names_in(self._file.schema_arrow)
         if self._has_chunks:
             names = _column_names(self._file, self._known_names(described or {}))
-        whole = pa.schema([field.with_name(name) for field, name in zip(self._file.schema_arrow, names, strict=True)])
-        self._in_file = dict(zip(names, self._file.schema_arrow.names, strict=True))
-        self.meta: Meta = described or self._meta_from_columns(
-            "metrics" if folder in ("wide", "long") else folder, whole
-        )
+        fields = zip(self._file.schema_arrow, names, strict=True)
+        whole = pa.schema([field.with_name(name).with_nullable(True) for field, name in fields])  # as all parts have it
+        self._in_file = dict(zip(names, _names_in(self._file.schema_arrow), strict=True))
+        # A list has a column for its elements: only without one is a column where its name is.
+        self._places = {name: k for k, name in enumerate(names)} if self._footer.num_columns == len(names) else {}
+        table = "metrics" if folder in ("wide", "long") else folder
+        is_misspelled = described is not None and self._is_misspelled(described["table"], table)
+        if described is not None and is_misspelled:
+            described["table"] = table
+        self.meta: Meta = described or self._meta_from_columns(table, whole)
         self._constants = {column: self.meta[column] for column in CONSTANTS if self.meta.get(column) is not None}
         self.schema = pa.schema([field for field in whole if field.name not in self._constants])
-        self._missing: dict[str, int] = {} if described else {"the description of its content": 0}
+        is_sound = described is not None and not is_misspelled
+        self._missing: dict[str, int] = {} if is_sound else {"the description of its content": 0}
         self.rows: int = self._footer.num_rows
         self._is_counted_anew = False
 
@@ -103,7 +109,7 @@ class DamagedPart:
         )
 
     @property
-    def _is_long(self) -> bool:
+    def is_long(self) -> bool:
         """Whether it has one line per value."""
         return bool(self.meta["table"] == "metrics" and self.meta["group"][0] == "R")
 
@@ -123,7 +129,7 @@ class DamagedPart:
             for name in sorted((name for name in read if read[name] < n), key=lambda name: name != "seq"):
                 self._missing[name] = self._missing.get(name, 0) + n - read[name]
                 columns[name] = self._filled(group, name, columns, read[name], before)
-            if self._is_long and any(read[name] < n for name in LONG_COLUMNS):
+            if self.is_long and any(read[name] < n for name in LONG_COLUMNS):
                 _complete(columns)
             table = pa.Table.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
             kept = self._usable(table)
@@ -133,6 +139,11 @@ class DamagedPart:
             yield table, not self._is_counted_anew
 
     # -- reading
+
+    def _is_misspelled(self, described: str, table: str) -> bool:
+        """Whether a damaged byte made another name of the table in whose folder the file was; no checksum covers it."""
+        differ = sum(a != b for a, b in zip(described, table, strict=False))
+        return len(described) == len(table) and differ == 1 and described not in table_names(self._run)
 
     def _known_names(self, described: Meta) -> set[str]:
         """The names that columns of this file may have: those of its description, and of every column of the run."""
@@ -145,16 +156,25 @@ class DamagedPart:
 
     def _column(self, group: int, field: pa.Field, n: int) -> tuple[pa.ChunkedArray, int]:
         """A column of a row group, and how many of its rows were read; the others are null."""
-        in_file = self._in_file[field.name]
+        name = self._in_file[field.name]
+        place = self._places.get(field.name)
         with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
-            column = self._file.read_row_group(group, columns=[in_file], use_threads=False)[in_file]
+            if place is None:
+                column = self._file.read_row_group(group, columns=[name], use_threads=False)[name]
+            else:  # whatever its name is
+                column = self._file.reader.read_row_group(group, column_indices=[place], use_threads=False).column(0)
             column.validate(full=True)
             if len(column) == n and column.type == field.type:
                 return column, n
         chunks: list[pa.Array] = []
         rows = 0
         with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
-            for batch in self._file.iter_batches(_STEP, [group], [in_file], use_threads=False):
+            how: dict[str, Any] = {"row_groups": [group], "use_threads": False}
+            if place is None:
+                batches = self._file.iter_batches(_STEP, columns=[name], **how)
+            else:
+                batches = self._file.reader.iter_batches(_STEP, column_indices=[place], **how)
+            for batch in batches:
                 batch.validate(full=True)
                 if batch.column(0).type != field.type or rows + batch.num_rows > n:
                     break
@@ -164,7 +184,7 @@ class DamagedPart:
 
     def _usable(self, table: pa.Table) -> NDArray:
         """The rows that say something: one value in long form needs its key, and the value."""
-        if not self._is_long:
+        if not self.is_long:
             return np.arange(table.num_rows)
         return np.flatnonzero(_there(table["key"]) & _there(table["value"]))
 
@@ -207,7 +227,7 @@ class DamagedPart:
         about = self._footer.row_group(group)
         for number in range(about.num_columns) if self._has_chunks else ():
             column = about.column(number)
-            is_seq = column.path_in_schema in ("seq", self._in_file.get("seq"))
+            is_seq = number == self._places.get("seq") if self._places else column.path_in_schema == "seq"
             if is_seq and column.is_stats_set and column.statistics.has_min_max:
                 low, high = int(column.statistics.min), int(column.statistics.max)
         is_one_a_row = self.meta["group"][0] == "S"
@@ -348,12 +368,23 @@ def _repeats(seqs: NDArray) -> NDArray:
     return repeats
 
 
+def _names_in(schema: pa.Schema) -> list[str]:
+    """The names of a file's columns as its schema has them; "" for one that is no text."""
+    names = []
+    for field in schema:
+        name = ""
+        with tolerating(UnicodeDecodeError):
+            name = field.name
+        names.append(name)
+    return names
+
+
 def _column_names(file: pq.ParquetFile, known: Set[str]) -> list[str]:
     """The names of a file's columns: the schema and each row group say them, and no checksum covers any of these.
 
     Where they differ, the name is the one that most of them say, and of two names the one that is known.
     """
-    names: list[str] = file.schema_arrow.names
+    names = _names_in(file.schema_arrow)
     if file.metadata.num_columns != len(names):  # a list has a column for its elements, with a name of its own
         return names
     candidates = [names]
@@ -368,11 +399,10 @@ def _column_names(file: pq.ParquetFile, known: Set[str]) -> list[str]:
 
 def _described(footer: pq.FileMetaData) -> Meta | None:
     """The description of a part in its footer, if it makes sense."""
-    text = (footer.metadata or {}).get(METADATA_KEY.encode())
+    text = description_in(footer)
     with tolerating(ValueError, KeyError, TypeError, RecursionError, AttributeError):
-        meta = json.loads(text or "")
-        needed = all(name in meta for name in ("table", "group", "keys", "clocks", "first_time", "last_time"))
-        if isinstance(meta, dict) and needed and meta["group"] and covers_of(meta):
+        meta: Meta = json.loads(text or "")
+        if says_all(meta):
             return meta
     return None
 
