@@ -100,7 +100,7 @@ class _Exports:
 def _rollouts(file: Path, files: list[Path], exports: _Exports, run: ForeignRun) -> Iterator[dict[str, Any]]:
     parts = file.parent.parts
     if parts[-1] == "effective" and file.parent.parent / "all" / file.name in files:
-        return  # the same traces again: `_is_effective` reads which they are
+        return  # the same traces again: the other file says which of them are used
     mode = "eval" if "eval" in parts[-2:] else "train"
     steps = [int(match[1]) for part in parts if (match := _STEP.fullmatch(part))]
     step = steps[-1] if steps else 0
