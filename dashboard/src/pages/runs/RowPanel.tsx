@@ -14,8 +14,7 @@ import { refusal, type Refusal } from "../../state/source.ts";
 import { Failure } from "../../parts/Say.tsx";
 import { known } from "./columns.tsx";
 import { open } from "./rows.tsx";
-import { compareAddress } from "./RunsPane.tsx";
-import { chooseColor, colorOf, columnsWanted, rowId, table, toggleDrawn } from "./table.ts";
+import { chooseColor, colorOf, columnsWanted, compareAddress, rowId, table, toggleDrawn } from "./table.ts";
 import { ToTheBin } from "./ToTheBin.tsx";
 import * as view from "./view.ts";
 

@@ -8,7 +8,7 @@ import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { lazy } from "../../parts/lazy.tsx";
 import { Failure, isInBanner } from "../../parts/Say.tsx";
-import { addressOf, go, joined, say } from "../../state/address.ts";
+import { go, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { ColumnPicker } from "./ColumnPicker.tsx";
 import { chosen, column, reorder, sayColumns } from "./columns.tsx";
@@ -20,16 +20,19 @@ import { RowMenu } from "./RowMenu.tsx";
 import { Name, open, rowClass, sectionRow, useNameRoom } from "./rows.tsx";
 import {
   colorOf,
+  compareAddress,
   drawAll,
   drawn,
   drawRange,
   entities,
+  gridId,
   invertDrawn,
   MOST_COMPARED,
   pinnedRows,
   pointerInside,
   rowAt,
   rowId,
+  seeRows,
   table,
   toggleDrawn,
   toldNames,
@@ -267,7 +270,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           columns={columns}
           total={total}
           row={rowAt}
-          onSeen={see}
+          onSeen={seeRows}
           onOrder={reorder}
           active={active.value}
           rowClass={rowClass}
@@ -294,16 +297,3 @@ export function RunsPane({ away = false }: { away?: boolean }) {
     </section>
   );
 }
-
-const gridId = (row: Row): string => (row.kind === "section" ? `section ${row.name}` : rowId(row));
-const see = (first: number, last: number): void => table.see(Math.max(0, first - pinnedRows.peek().length), last);
-
-export const compareAddress = (): string =>
-  addressOf("compare", {
-    // Where nobody chose and there is one group, Compare looks for a project with two.
-    show:
-      view.drawn.value.length === 0 && drawn.value.length < 2
-        ? ""
-        : joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
-    g: view.grouping.value === "auto" ? "" : view.grouping.value,
-  });

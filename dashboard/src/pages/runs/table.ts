@@ -5,7 +5,7 @@ import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.
 import { askedOf } from "../../data/search.ts";
 import { colorsOfValues, dashOf, type Drawn, type Owner } from "../../data/colors.ts";
 import { fullName, shortNames, withIds } from "../../data/names.ts";
-import { address, joined, say } from "../../state/address.ts";
+import { address, addressOf, joined, say } from "../../state/address.ts";
 import { colors, colorsKnown } from "../../state/colors.ts";
 import type { Entity } from "../../state/feed.ts";
 import { source } from "../../state/here.ts";
@@ -470,3 +470,21 @@ effect(() => {
     () => undefined,
   );
 });
+
+/** Where what is drawn is compared. */
+export const compareAddress = (): string =>
+  addressOf("compare", {
+    // Where nobody chose and there is one group, Compare looks for a project with two.
+    show:
+      view.drawn.value.length === 0 && drawn.value.length < 2
+        ? ""
+        : joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
+    g: view.grouping.value === "auto" ? "" : view.grouping.value,
+  });
+
+/** What a row is called in the grid: a heading has no runs of its own. */
+export const gridId = (row: Row): string => (row.kind === "section" ? `section ${row.name}` : rowId(row));
+
+/** These rows of the grid are on the screen; the pinned ones, which stand above, are there in any case. */
+export const seeRows = (first: number, last: number): void =>
+  table.see(Math.max(0, first - pinnedRows.peek().length), last);
