@@ -197,6 +197,7 @@ def test_a_row_has_on_a_phone_what_it_has_under_a_pointer(phone: Any, serve: Any
     menu.tap()
     panel = tab.locator(".menu:popover-open")
     panel.get_by_role("button", name="Remove 1 run").wait_for()
+    panel.get_by_role("button", name="Only lr = ").wait_for()  # asked for when the menu opens
     assert tab.evaluate(INSIDE)
     said = panel.inner_text()
     for words in ("Open the run", "its curves", "Pin to the top", "Compare", "Only lr = ", "Archive"):

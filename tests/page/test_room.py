@@ -47,7 +47,7 @@ def test_names_that_differ_at_their_ends_can_be_distinguished_and_no_value_is_cu
     for place in ("runs", "compare"):
         page.tab.goto("about:blank")
         page.open(address, f"#/{place}").settled()
-        page.tab.locator(".middle bdi:last-child", has_text="20000").first.wait_for()
+        page.tab.locator("#main").get_by_text("20000").first.wait_for()
         for width in (1440, 1280, 1024):
             page.tab.set_viewport_size({"width": width, "height": 900})
             page.settled()

@@ -62,6 +62,7 @@ PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
         **{key: Act(menu(f"pick-{name}")) for key, name in zip("xysb", ("x", "y", "s", "board"), strict=True)},
         "a": Act(menu("add-chart")), "f": Act(word("full")), "Escape": Act(word("full"), ("f",)),
         "ArrowUp ArrowDown": Act(ACTIVE, ("v", "v", "ArrowDown", "ArrowDown")), "v": Act(FOCUSED),
+        "m ContextMenu": Act("document.querySelector('.menu:popover-open') !== null", ("j",), True),
     }),
     "cause": ("#/runs?g=none&cause={run},env_step,150,train/return", "#cause section", {
         "ArrowLeft": Act(word("cause")), "ArrowRight": Act(word("cause")),
