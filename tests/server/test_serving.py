@@ -113,6 +113,7 @@ def test_a_page_that_is_not_built_says_how_to_build_it(recorded: Path, tmp_path:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("sealed")
 def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
     identity = record_rich(tmp_path / "runs")
     agents = record_agents(tmp_path / "runs", 1, 1)

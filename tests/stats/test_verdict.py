@@ -193,7 +193,9 @@ def test_the_order_of_seeds_and_of_groups_plays_no_part(a: list[float], b: list[
         found.won,
         found.ahead,
     )
-    assert turned.difference == pytest.approx(-found.difference)
+    assert turned.difference == pytest.approx(
+        -found.difference, nan_ok=True
+    )  # none where a group has failed as a whole
 
 
 @settings(max_examples=examples(12))

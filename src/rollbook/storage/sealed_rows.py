@@ -176,7 +176,7 @@ def _seq_of(row: Row) -> int:
 
 
 def _row(
-    at: tuple[int, dict[str, Any]],
+    at: tuple[int | None, dict[str, Any]],
     values: dict[str, Any],
     clocks: list[str],
     mark: str = "",
@@ -186,7 +186,7 @@ def _row(
     time_ns, line = at
     known = {name: line[name] for name in clocks if line.get(name) is not None}
     return Row(
-        time_ns / 1e9,
+        (time_ns or 0) / 1e9,  # none where repair could not read it
         known,
         values,
         line["scope"],
