@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import rollbook
+from page_server import file_server
+from rollbook.server.static_copy import export
 
 
 @pytest.fixture(scope="module")
@@ -144,4 +146,9 @@ def test_of_several_environments_each_has_its_own_ranking_and_all_groups_of_a_sm
     ]
     assert "6 of 6 pairs decided" in said(page)
     assert "Careful" not in said(page)
+    export([str(tmp_path / "runs")], tmp_path / "copy")  # what the page opens with has its answer in a copy
+    with file_server(tmp_path / "copy") as copy:
+        page.open(copy, "#/compare").settled()
+        page.tab.wait_for_selector(".said .ranking")
+        assert "6 of 6 pairs decided" in said(page)
     assert page.errors == []

@@ -80,8 +80,8 @@ _MOST_ROLLOUTS = 200
 _MOST_ROWS = 1_000
 _NEWEST = 'time desc, writer desc, lane desc, seq desc, "index" desc'
 _NEWEST_ROLLOUTS = 'time desc, seq desc, "index" desc'  # all that a server keeps of their order
-_MOST_COMPARED = 5
-"""The page draws this many rows if none are chosen."""
+_MOST_COMPARED, _FEW_COMPARED = 5, 8
+"""The page draws the first rows of a project if none are chosen; all if they are few. FIRST and FEW in its table.ts."""
 _MOST_KEYS = 5
 _MOST_LOGS = 20
 _MOST_HISTOGRAMS = 50
@@ -415,7 +415,8 @@ class _Copy:
         """The default comparison of the page: the first groups of a project, by the keys that they share."""
         index: list[dict[str, object]] = []
         for project in dict.fromkeys(row.section for row in rows):
-            groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
+            groups = [_as_group(row) for row in rows if row.section == project]
+            groups = groups if len(groups) <= _FEW_COMPARED else groups[:_MOST_COMPARED]
             have = Counter(key for group in groups for run in group.runs for key in self._keys_of(run))
             common = telling_first(have)
             for key in common[:_MOST_KEYS]:
