@@ -1325,7 +1325,7 @@ export interface ScatterEntry {
   arrays: { [name: string]: Cell };
 }
 
-/** How many seeds each group needs; see `compare.SeedPlan`. */
+/** How many seeds each group needs; see `rollbook.compare.seeds.SeedPlan`. */
 export interface SeedsAnswer {
   took_ms: number;
   std: number;
