@@ -150,3 +150,19 @@ def test_a_resumed_run_says_where_each_of_its_attempts_went_on(page: Any, serve:
     label = page.tab.locator("[data-key='train/return'] .plotarea").get_attribute("aria-label")
     assert "ends at 14" in label
     assert page.errors == []
+
+
+def test_each_run_has_the_curve_of_the_value_beside_it_whatever_it_calls_its_return(
+    tmp_path: Path, serve: Any, page: Any
+) -> None:
+    keys = ("test/return", "train/return", "train/reward")
+    for seed, key in enumerate(keys):
+        with rollbook.init("p", "ppo", seed=seed, dir=tmp_path / "runs", sinks=[], keeper="inline", rules=()) as run:
+            for step in range(20):
+                run.log({key: float(step), "losses/policy": 1.0}, env_step=step)
+    page.open(serve(tmp_path / "runs"), "#/runs?g=none").settled()
+    page.tab.wait_for_function(
+        "() => [...document.querySelectorAll('.spark .line')].filter(o => o.getAttribute('d')).length === 3"
+    )
+    assert "return" in page.tab.locator(".grid.runs").inner_text()
+    assert page.errors == []

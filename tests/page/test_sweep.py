@@ -145,3 +145,24 @@ def test_many_notes_about_pairs_are_folded(nested: Path, serve: Any, page: Any) 
     page.settled()
     assert page.tab.locator(".said .notes .tag:visible").count() <= 3
     assert page.errors == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_values_of_a_setting_stay_inside_their_card_and_apart(
+    tmp_path: Path, serve: Any, tab_of: Any, width: int
+) -> None:
+    for env in ("CartPole-v1", "HalfCheetah-v5", "Hopper-v5", "Walker2d-v5", "HumanoidStandup-v5"):
+        for seed in (0, 1):
+            with rollbook.init(
+                "p", env, seed=seed, config={"env": env}, dir=tmp_path, sinks=[], keeper="inline", rules=()
+            ) as run:
+                run.log({"test/return": len(env) + 0.1 * seed}, env_step=1)
+    page = tab_of(width, 900).open(serve(tmp_path), "#/sweep").settled()
+    card = page.tab.locator(".against").bounding_box()
+    ticks = page.tab.locator(".against .tick[text-anchor=middle]:not(.name)").all()
+    boxes = sorted((tick.bounding_box() for tick in ticks), key=lambda box: box["x"])
+    assert len(boxes) >= 3
+    assert boxes[0]["x"] >= card["x"] + 2
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= card["x"] + card["width"] - 2
+    assert all(one["x"] + one["width"] < other["x"] for one, other in itertools.pairwise(boxes))
+    assert page.errors == []

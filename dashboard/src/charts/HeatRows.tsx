@@ -36,7 +36,7 @@ export function HeatRows({ title, lines, hub }: { title: string; lines: readonly
       paintRow(pen, line, view, colors, row * ROW, box.width - LEFT - 8);
     });
     const edge = { left: LEFT, right: box.width - 8, top: 0, bottom: shown.length * ROW };
-    drawXTexts(pen, { x0: view.x0, x1: view.x1, y0: 0, y1: 1, xLog: false, yLog: false, xKind: "number" }, edge, look);
+    drawXTexts(pen, { x0: view.x0, x1: view.x1, y0: 0, y1: 1, xLog: false, yLog: false, xKind: "count" }, edge, look);
   };
   useLayoutEffect(draw, [lines, look, view?.x0, view?.x1]);
   useEffect(() => {

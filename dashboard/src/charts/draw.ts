@@ -27,13 +27,13 @@ export function xTicks(axes: Axes, width: number): number[] {
   if (axes.xLog) return ticks.log(axes.x0, axes.x1, room);
   if (axes.xKind === "wall") return ticks.wall(axes.x0, axes.x1, room);
   if (axes.xKind === "duration") return ticks.duration(axes.x0, axes.x1, room);
-  return ticks.linear(axes.x0, axes.x1, room);
+  return (axes.xKind === "count" ? ticks.whole : ticks.linear)(axes.x0, axes.x1, room);
 }
 
 /** The texts of ticks beside each other, of which no two are alike; `span` decides the unit of a length of time. */
 export function tickTexts(xs: readonly number[], kind: AxisKind, span: number): string[] {
   if (kind === "wall") return wallTexts(xs);
-  const [unit, size] = kind === "number" ? ["", 1] : unitOf(span);
+  const [unit, size] = kind === "duration" ? unitOf(span) : ["", 1];
   return shorts(xs.map((x) => x / size)).map((text) => text + unit);
 }
 

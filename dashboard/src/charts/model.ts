@@ -43,7 +43,8 @@ export interface Pin {
   line: string;
 }
 
-export type AxisKind = "number" | "wall" | "duration";
+/** "count": of what is counted, such as steps; between two of them there is nothing. */
+export type AxisKind = "number" | "count" | "wall" | "duration";
 
 export interface Axes {
   x0: number;

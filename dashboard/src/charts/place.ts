@@ -5,5 +5,5 @@ import type { AxisKind } from "./model.ts";
 export function place(x: number, kind: AxisKind): string {
   if (kind === "wall") return clock(x);
   if (kind === "duration") return seconds(x);
-  return Number.isInteger(x) || Math.abs(x) >= 1000 ? count(x) : value(x, 4);
+  return kind === "count" || Number.isInteger(x) || Math.abs(x) >= 1000 ? count(x) : value(x, 4);
 }

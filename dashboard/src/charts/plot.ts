@@ -160,7 +160,7 @@ export class Plot implements Held {
     const shown = inside && px >= this.box.left - 0.5 && px <= this.box.right + 0.5;
     this.line.hidden = !shown;
     if (shown) this.line.style.transform = `translateX(${Math.round(px)}px)`;
-    this.spot(shown && hovered ? x : null, px);
+    this.spot(shown && hovered ? x : null);
     this.events.read?.(shown ? x : null, hovered);
   }
 
@@ -341,7 +341,7 @@ export class Plot implements Held {
     this.events.ends?.(where, this.box.right + LEAD + 2);
   }
 
-  private spot(x: number | null, px: number): void {
+  private spot(x: number | null): void {
     const lines = x === null ? [] : this.data.lines;
     const view = this.hub.current();
     const at = view && project(this.axes(view), this.box);
@@ -350,6 +350,8 @@ export class Plot implements Held {
       const hit = x === null ? null : valueAt(line, x);
       if (!hit || !at || !Number.isFinite(hit.value) || line.ghost === true) continue;
       const py = at.py(hit.value);
+      const px = at.px(line.x[hit.index] as number); // where it was logged: between few points the cursor is beside it
+      if (px < this.box.left - 2 || px > this.box.right + 2) continue;
       if (py < this.box.top - 2 || py > this.box.bottom + 2) continue;
       const dot = (this.dots[used] ??= this.root.appendChild(
         Object.assign(document.createElement("i"), { className: "spot" }),

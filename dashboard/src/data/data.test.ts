@@ -60,11 +60,18 @@ describe("ticks", () => {
     expect(ticks.linear(0.1, 0.5, 4)).toEqual([0.1, 0.2, 0.3, 0.4, 0.5]);
     expect(ticks.linear(3, 3, 4)).toEqual([]);
   });
+  test("of what is counted are whole, at any width", () => {
+    expect(ticks.whole(1, 2, 5)).toEqual([1, 2]);
+    expect(ticks.whole(0, 3, 8)).toEqual([0, 1, 2, 3]);
+    expect(ticks.whole(0, 1_000_000, 4)).toEqual([0, 500_000, 1_000_000]);
+    for (const span of [1, 2, 5, 7, 11, 23, 400])
+      expect(ticks.whole(3, 3 + span, 20).every(Number.isInteger)).toBe(true);
+  });
   test("of a log scale are powers of ten", () => {
     expect(ticks.log(1e-3, 1e3, 6)).toEqual([1e-3, 0.01, 0.1, 1, 10, 100, 1000]);
   });
   test("beside each other are told apart, on any axis, however far from 0 and however near to each other", () => {
-    for (const kind of ["number", "duration", "wall"] as const)
+    for (const kind of ["number", "count", "duration", "wall"] as const)
       for (const begin of [0, 90, 95_970_000, 1_764_444_412])
         for (const span of [0.05, 1, 7, 59, 130, 700, 4000, 9000, 90_000, 200_000, 4e5, 3e6, 4e7])
           for (const width of [150, 320, 700, 1400]) {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { KeyInfo } from "../api/names.ts";
-import { heroSpan, packed, pinnedFirst, sections, split } from "./keys.ts";
+import { asOne, heroSpan, packed, pinnedFirst, sections, split, telling } from "./keys.ts";
 import { pattern } from "./search.ts";
 import { shortNames } from "./names.ts";
 
@@ -155,4 +155,10 @@ describe("names at the ends of lines", () => {
     expect(long).toBe("aaaa…bbbbb");
     expect(shortNames([])).toEqual([]);
   });
+});
+
+test("a return is the table's key, too, where some runs have the test's and others that of training", () => {
+  const mixed = [info("test/return", 2), info("train/return", 2), info("train/reward", 2), info("loss/policy", 6)];
+  expect(telling(asOne(mixed))).toBe("test/return");
+  expect(telling(asOne([info("train/reward", 1), info("loss/policy", 6)]))).toBe("loss/policy");
 });

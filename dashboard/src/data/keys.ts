@@ -67,6 +67,15 @@ export function telling(keys: readonly Named[]): string | null {
   return ranked(keys)[0]?.key ?? null;
 }
 
+/** What stands in the column `return`: the test's, else that of training, else its reward, which is said then. */
+export const RETURNS = ["test/return", "train/return", "train/reward"];
+
+/** Keys with their runs, of RETURNS those of all: where each run has another of them, they stand in one column. */
+export function asOne<Of extends Named>(keys: readonly Of[]): Of[] {
+  const runs = keys.reduce((sum, one) => sum + (RETURNS.includes(one.key) ? one.runs : 0), 0);
+  return keys.map((one) => (RETURNS.includes(one.key) ? { ...one, runs } : one));
+}
+
 interface Named {
   key: string;
   runs: number;

@@ -29,6 +29,12 @@ function every(low: number, high: number, step: number): number[] {
   return out;
 }
 
+/** Ticks between which there is nothing: of steps and updates, which are counted. */
+export function whole(low: number, high: number, count: number): number[] {
+  const ticks = linear(low, high, count);
+  return ticks.every(Number.isInteger) ? ticks : every(low, high, 1);
+}
+
 /** Powers of ten (and 2, 5 where there is room) inside [low, high]; both above 0. */
 export function log(low: number, high: number, count: number): number[] {
   if (!(low > 0) || !(high > low)) return [];

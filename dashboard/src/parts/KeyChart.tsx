@@ -27,7 +27,7 @@ function OfKey({ desk, ...props }: KeyChartProps & { desk: Desk }) {
   const state = desk.feed.of(props.name).value;
   // Rows without a reading of the axis have a time, and an x-axis of their own: theirs would stretch all the others.
   const elsewhere =
-    kindOf(desk.axis.value) === "number" &&
+    kindOf(desk.axis.value) === "count" &&
     !state.waiting &&
     state.lines.length === 0 &&
     desk.entities.value.length > 0 &&

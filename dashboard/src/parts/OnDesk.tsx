@@ -26,6 +26,8 @@ function next(): void {
   if (toMake.length > 0) requestAnimationFrame(next);
 }
 
+const isWhole = ({ x }: Line): boolean => x.subarray(0, 8).every(Number.isInteger);
+
 export interface KeyChartProps {
   name: string;
   big?: boolean;
@@ -103,6 +105,9 @@ export function OnDesk({ desk, name, big, soft, tools, later, of }: KeyChartProp
   const { xLog, yLog, robust, range, draw } = look.value;
   const { Draw } = kindNamed(draw);
   const tag = desk.tags?.value.get(name);
+  const clock = kindOf(desk.axis.value);
+  // A key may be an axis, too, and has any values.
+  const kind = clock === "count" && !lines.value.every(isWhole) ? "number" : clock;
   const note =
     errors.length > 0 ? (
       <div class="chartnote">
@@ -142,7 +147,7 @@ export function OnDesk({ desk, name, big, soft, tools, later, of }: KeyChartProp
         yLog={yLog}
         robust={robust}
         range={range}
-        xKind={kindOf(desk.axis.value)}
+        xKind={kind}
         xName={desk.axisName.value}
         write={writeOf(name)}
         big={big ?? false}

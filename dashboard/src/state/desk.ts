@@ -48,7 +48,7 @@ export interface Desk {
 export const DeskContext = createContext<Desk | null>(null);
 
 export const kindOf = (axis: string): AxisKind =>
-  axis === "time" ? "wall" : axis === "relative" ? "duration" : "number";
+  axis === "time" ? "wall" : axis === "relative" ? "duration" : "count";
 
 /** The run and the entity that a line shows; of a group its first run. */
 export function runOf(entities: readonly Entity[], line: Line): { entity: Entity; run: string } | null {

@@ -138,7 +138,7 @@ export function Cause() {
         <div class="foot">
           {found && (
             <button class="link" type="button" onClick={() => zoomTo(point.at, found.window * AROUND)}>
-              zoom to ±{kindOf(point.x) === "number" ? short(rounded(found.window * AROUND, 3)) : "this moment"}
+              zoom to ±{kindOf(point.x) === "count" ? short(rounded(found.window * AROUND, 3)) : "this moment"}
             </button>
           )}
           {found && <span class="hide-m">read in {seconds(found.took_ms / 1000)}</span>}

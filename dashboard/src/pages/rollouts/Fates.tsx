@@ -96,7 +96,7 @@ function All({ run, found, missing }: { run: string; found: Found; missing: read
             y: layer.n,
           }))}
           share
-          xKind="number"
+          xKind="count"
         />
         <MiniTable
           label="Rollouts by fate"

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
 import { ago, amount, clock, count, plain, seconds, short, value, writeOf } from "../../data/numbers.ts";
 import { headsOf, metricOf } from "../../data/heads.ts";
-import { telling } from "../../data/keys.ts";
+import { asOne, RETURNS, telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Middle } from "../../parts/Middle.tsx";
 import { Status } from "../../parts/Status.tsx";
@@ -47,7 +47,7 @@ const SELDOM = 10_000;
 export async function learnColumns(after = AGAIN): Promise<void> {
   const answer = await source.columns();
   known.value = answer;
-  heroKey.value = telling(answer.metrics) ?? "";
+  heroKey.value = telling(asOne(answer.metrics)) ?? "";
   if (answer.pending === 0) return;
   await behind;
   setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
@@ -97,9 +97,6 @@ export function offered(): { column: string; label: string; soft: string }[] {
     })),
   ];
 }
-
-/** What stands in the column `return`: the test's, else that of training, else its reward, which is said then. */
-const RETURNS = ["test/return", "train/return", "train/reward"];
 
 /** How the column `return` and others are asked for. */
 export const cellsOf = (column: string): string[] =>
@@ -177,7 +174,8 @@ function content(id: string, row: GroupRow | RunRow, metric: boolean) {
   );
 }
 
-function Return({ row }: { row: GroupRow | RunRow }) {
+/** The first of RETURNS that a row has; -1: none that is known. */
+function placeOfReturn(row: GroupRow | RunRow): number {
   const has = (column: string): boolean => {
     const cell = row.cells[column] as Cell | GroupCell | undefined;
     if (cell === null || cell === undefined) return false;
@@ -188,7 +186,11 @@ function Return({ row }: { row: GroupRow | RunRow }) {
       (cell as GroupCell).distinct !== undefined
     );
   };
-  const place = cellsOf("return").findIndex(has);
+  return cellsOf("return").findIndex(has);
+}
+
+function Return({ row }: { row: GroupRow | RunRow }) {
+  const place = placeOfReturn(row);
   const said = content(`last:${RETURNS[Math.max(0, place)]}`, row, true);
   return place > 0 ? (
     <span title={`${RETURNS[place]}: there is no test/return`}>
@@ -242,7 +244,8 @@ function Spark({ row }: { row: GroupRow | RunRow }) {
   const color =
     colorOf.value.get(rowId(row)) ??
     (row.kind === "run" && row.member_of !== null ? (colorOf.value.get(row.member_of) ?? 0) : 0);
-  const path = spark(row, heroKey.value);
+  const place = RETURNS.includes(heroKey.value) ? placeOfReturn(row) : -1;
+  const path = spark(row, RETURNS[place] ?? heroKey.value); // that of the value beside it
   return (
     <svg class={`spark s${color}`} width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
       <path class="line" d={path} />

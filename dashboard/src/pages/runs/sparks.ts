@@ -13,26 +13,27 @@ const SOON = 60; // ms, in which rows come on the screen together
 export const WIDTH = 62;
 export const HEIGHT = 18;
 
-const paths = new Map<string, Signal<string>>();
+/** What is drawn of a row: the key, and the path, empty until it is there. */
+interface Small {
+  of: string;
+  path: Signal<string>;
+}
+
+const drawn = new Map<string, Small>();
 const waiting = new Map<string, Row>();
 let timer: ReturnType<typeof setTimeout> | undefined;
-let key = "";
 
 /** The path of a row's curve of `of`, empty until it is there. */
 export function spark(row: Row, of: string): Signal<string> {
-  if (of !== key) {
-    key = of;
-    paths.clear();
-  }
   const id = rowId(row);
-  let path = paths.get(id);
-  if (!path) {
-    path = signal("");
-    paths.set(id, path);
+  let small = drawn.get(id);
+  if (small?.of !== of) {
+    small = { of, path: signal("") };
+    drawn.set(id, small);
     waiting.set(id, row);
     timer ??= setTimeout(() => void behind.then(ask), SOON);
   }
-  return path;
+  return small.path;
 }
 
 /** Rows that changed are asked for again when they are next on the screen, and at once if they are. */
@@ -41,17 +42,23 @@ export function forget(runs: readonly string[], rows: Iterable<Row>): void {
   for (const row of rows) {
     const hit =
       row.kind === "run" ? changed.has(row.run) : row.kind === "group" && row.runs.some((run) => changed.has(run));
-    if (hit && paths.has(rowId(row))) waiting.set(rowId(row), row);
+    if (hit && drawn.has(rowId(row))) waiting.set(rowId(row), row);
   }
   if (waiting.size > 0) timer ??= setTimeout(() => void ask(), 1000);
 }
 
 async function ask(): Promise<void> {
   timer = undefined;
-  const rows = [...waiting.values()];
+  const byKey = new Map<string, Row[]>();
+  for (const [id, row] of waiting) {
+    const of = drawn.get(id)?.of ?? "";
+    if (of !== "") byKey.set(of, [...(byKey.get(of) ?? []), row]);
+  }
   waiting.clear();
-  const of = key;
-  if (of === "") return;
+  await Promise.all([...byKey].map(([of, rows]) => askFor(of, rows)));
+}
+
+async function askFor(of: string, rows: readonly Row[]): Promise<void> {
   const runs = rows.flatMap((row) =>
     row.kind === "run" ? [row.run] : row.kind === "group" && row.runs.length === 1 ? [row.runs[0] as string] : [],
   );
@@ -64,8 +71,8 @@ async function ask(): Promise<void> {
     row.kind === "group" && row.runs.length > 1 ? [{ name: row.id, runs: row.runs }] : [],
   );
   const put = (id: string, payload: ArrayBuffer, x: ArrayPlace | undefined, y: ArrayPlace | undefined): void => {
-    const path = paths.get(id);
-    if (path && of === key && x && y) path.value = draw(doubles(payload, x), floats(payload, y));
+    const small = drawn.get(id);
+    if (small?.of === of && x && y) small.path.value = draw(doubles(payload, x), floats(payload, y));
   };
   await Promise.all([
     runs.length > 0 &&

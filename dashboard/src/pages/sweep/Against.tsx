@@ -8,6 +8,7 @@ import { useWidth } from "../../parts/useWidth.ts";
 import { hot } from "./hot.ts";
 
 const [TOP, BOTTOM, LEFT, RIGHT] = [12, 40, 48, 14];
+const [EDGE, LETTER] = [8, 5.7]; // px that stay free at the sides of the card, and of a letter
 
 export function Against({
   found,
@@ -70,8 +71,8 @@ export function Against({
             </g>
           ))}
           <line class="axis" x1={LEFT} x2={width - RIGHT} y1={HEIGHT - BOTTOM + 4} y2={HEIGHT - BOTTOM + 4} />
-          {axis.ticks.map((tick) => (
-            <text key={tick.text} class="tick" x={x(tick.at)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
+          {beside(axis.ticks, x, width).map((tick) => (
+            <text key={tick.text} class="tick" x={tick.x} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
               {tick.text}
             </text>
           ))}
@@ -104,6 +105,18 @@ export function Against({
       </div>
     </section>
   );
+}
+
+/** Ticks below their places, inside the card; of those that would touch the first stays. */
+function beside(ticks: SettingAxis["ticks"], x: (at: number) => number, width: number): { text: string; x: number }[] {
+  let free = EDGE;
+  return ticks.flatMap(({ at, text }) => {
+    const half = (text.length * LETTER) / 2;
+    const middle = Math.max(EDGE + half, Math.min(width - EDGE - half, x(at)));
+    if (middle - half < free) return [];
+    free = middle + half + LETTER;
+    return [{ text, x: middle }];
+  });
 }
 
 /** Turns an axis from log to linear and back, here and among the parallel ones; nothing where there is no choice. */
