@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import rollbook
 from cases import some_of
 
 SCRIPT = """
@@ -52,3 +53,31 @@ def test_a_run_is_recorded_sealed_and_read_whatever_its_folder_is_called(
     for folder in folders:
         for run in os.scandir(os.path.join(folder, b"p")):
             assert not os.path.exists(os.path.join(run.path, b"data", b"journal")), "all is sealed"
+
+
+NAMED = """
+import sys, rollbook
+for name in ["läufer", "名前", "🚀", sys.argv[1]]:
+    run = rollbook.init("projekt-ü", name, dir="läufe", sinks=[], keeper="inline", config={"ä": "ö"})
+    run.log({"länge": 1.0}, env_step=1)
+    run.finish()
+run = rollbook.init("projekt-ü", "名前", dir="läufe", sinks=[], keeper="inline", resume="must")
+run.log({"länge": 2.0}, env_step=2)
+"""
+
+
+def test_a_name_that_the_locale_cannot_write_is_the_run_s_name_and_its_folder_is_as_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(NAMED, encoding="utf-8")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "program.py", "größe".encode()]
+    if subprocess.run([sys.executable, "-c", ""], env=environment, capture_output=True, check=False).returncode:
+        pytest.skip("this Python does not start here: it lies in a folder whose name its locale cannot write")
+    ran = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()
+    for name, rows in [("läufer", 1), ("名前", 2), ("🚀", 1), ("größe", 1)]:
+        (folder,) = (tmp_path / "läufe" / "projekt-ü").glob(f"{name}-*")
+        book = rollbook.open(folder).one()
+        assert (book.info.project, book.info.name) == ("projekt-ü", name)
+        assert book.metrics(["länge"]).num_rows == rows
+        assert book.status == "finished"
+        assert not book.problems()

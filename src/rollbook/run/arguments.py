@@ -13,7 +13,7 @@ import unicodedata
 
 from rollbook.errors import BadInput, InvalidName, UnknownOption, did_you_mean
 from rollbook.schema.clocks import as_clock
-from rollbook.system.files import is_folder
+from rollbook.system.files import as_text, is_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def check_name(what: str, name: object) -> str:
       InvalidName: it does not.
     """
     fault = ""
+    if isinstance(name, str) and any("\udc80" <= c <= "\udcff" for c in name):  # of the command, in an ASCII locale
+        name = as_text(name)
     if not isinstance(name, str):
         fault = f"it is a {type(name).__name__}"
     elif not name.strip():

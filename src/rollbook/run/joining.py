@@ -113,7 +113,6 @@ def _of_parent(wanted: Wanted) -> tuple[str | None, str]:
 
 def _in_job(wanted: Wanted, shared: str, why: str) -> Elder:
     rank = own_rank() or 0
-    project = os.path.join(wanted.root, wanted.project)
     wait = TUNING.rank_seconds if is_on_one_host() else TUNING.distant_rank_seconds
     deadline = time.monotonic() + (wait if rank else 0.0)
     others = _others(wanted, shared)
@@ -123,7 +122,7 @@ def _in_job(wanted: Wanted, shared: str, why: str) -> Elder:
             return _joining(target)
         new_id = None
         if target is None and wanted.run_id is None:
-            folder, new_id, differs = _chain(wanted, project, shared, rank)
+            folder, new_id, differs = _chain(wanted, shared, rank)
             if folder is not None:
                 return _joining(folder)
             why = differs or why
@@ -144,13 +143,14 @@ def _target(wanted: Wanted) -> str | None:
     if wanted.run_id is None and wanted.resume == "never":
         return None
     seed = wanted.given["seed"]
-    project = os.path.join(wanted.root, wanted.project)
     with tolerating(RollbookError):
-        return find_to_resume(project, wanted.name, wanted.run_id, seed if isinstance(seed, int) else None)
+        return find_to_resume(
+            wanted.project_folder, wanted.name, wanted.run_id, seed if isinstance(seed, int) else None
+        )
     return None
 
 
-def _chain(wanted: Wanted, project: str, shared: str, rank: int) -> tuple[str | None, str, str]:
+def _chain(wanted: Wanted, shared: str, rank: int) -> tuple[str | None, str, str]:
     """(The run of this job that says the same; else the id for a new one; why those that are there do not fit).
 
     Rank 0 creates a run under an id that all hosts compute; another rank, which does not see it, under one of its host:
@@ -161,7 +161,7 @@ def _chain(wanted: Wanted, project: str, shared: str, rank: int) -> tuple[str | 
         missing = 0
         for number in range(10_000):
             identity = manifest.id_from(shared, wanted.project, wanted.name, salt, str(number))
-            folder = os.path.join(project, f"{wanted.name}-{identity}")
+            folder = wanted.folder_of(identity)
             if not is_folder(folder):
                 missing += 1
                 is_better = not free or (rank and missing == 1)
@@ -209,7 +209,7 @@ def _others(wanted: Wanted, shared: str) -> Iterator[bool]:
     """Whether rank 0 of this job has opened another run below the same root: then it need not be waited for."""
     seen: set[str] = set()
     since = time.time() - _RECENT_SECONDS
-    own = os.path.join(wanted.root, wanted.project, f"{wanted.name}-")
+    own = wanted.folder_of("")
     while True:
         found = False
         for project in _recent(wanted.root, since):

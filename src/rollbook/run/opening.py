@@ -20,7 +20,7 @@ from rollbook.schema import manifest
 from rollbook.schema.clocks import STANDARD, check_clock_names
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.system import liveness
-from rollbook.system.files import exists, make_folders, pasted
+from rollbook.system.files import as_text, exists, make_folders, on_disk, pasted
 from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
@@ -47,6 +47,7 @@ class Wanted:
 
     Args:
       project, name, run_id, resume, tags: as `init` takes them, checked.
+      project_folder, folders_name: the parent folder of the run's folder, and the name in that.
       goes_on: the main writer of the attempt that goes on if this process has finished it; "" for a further attempt.
       root: the absolute path of the root folder of all runs.
       clocks: all clocks, the standard ones first.
@@ -58,11 +59,13 @@ class Wanted:
 
     __slots__ = (
         "clocks",
+        "folders_name",
         "given",
         "goes_on",
         "name",
         "private",
         "project",
+        "project_folder",
         "remote",
         "resume",
         "root",
@@ -87,15 +90,18 @@ class Wanted:
         remote: str | Literal[False] | None,
         given: Mapping[str, object],
     ) -> None:
-        self.project, self.name, self.run_id, self.root = project, name, run_id, root
+        self.project, self.name, self.run_id = project, name, run_id
+        self.root, self.folders_name = root, name
+        if not f"{root}{project}{name}".isascii():
+            self.root, project, self.folders_name = map(on_disk, (root, project, name))
+        self.project_folder = os.path.join(self.root, project)
         self.resume, self.goes_on = resume, goes_on
         self.clocks, self.total, self.tags, self.private = clocks, total, tags, private
         self.remote, self.given = remote, given
 
-    @property
-    def project_folder(self) -> str:
-        """The parent folder of the run's folder."""
-        return os.path.join(self.root, self.project)
+    def folder_of(self, run_id: str) -> str:
+        """The folder of a run of that id and this name."""
+        return os.path.join(self.project_folder, f"{self.folders_name}-{run_id}")
 
 
 class _NewAttempt:
@@ -207,7 +213,7 @@ def _first_attempt(wanted: Wanted, begun: float, bill: Bill) -> _NewAttempt:
     from rollbook.system.version import __version__
 
     identity = wanted.run_id or manifest.new_id()
-    folder = os.path.join(wanted.project_folder, f"{wanted.name}-{identity}")
+    folder = wanted.folder_of(identity)
     about = manifest.RunJson(
         format=manifest.FORMAT,
         rollbook=__version__,
@@ -219,7 +225,7 @@ def _first_attempt(wanted: Wanted, begun: float, bill: Bill) -> _NewAttempt:
     )
     away = ""
     if wanted.remote:
-        run = f"{wanted.project}/{os.path.basename(folder)}"
+        run = f"{wanted.project}/{wanted.name}-{identity}"
         away = check_usable(wanted.remote, run, about.nonce, None, False, bill)
     return _NewAttempt(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote, away=away)
 
@@ -241,7 +247,7 @@ def _next_attempt(wanted: Wanted, former: str, bill: Bill) -> _NewAttempt:
     remote = remote_to_go_on(wanted.remote, about)
     away = ""
     if remote:
-        run = f"{wanted.project}/{os.path.basename(former)}"
+        run = f"{wanted.project}/{as_text(os.path.basename(former))}"
         away = check_usable(remote, run, about.nonce, former, takes_over, bill)
     entry = manifest.newest(about)
     attempt = entry.n + 1

@@ -23,7 +23,7 @@ from rollbook.schema.run_files import (
 )
 from rollbook.system import liveness
 from rollbook.system.bill import warn_caller
-from rollbook.system.files import exists, names_in
+from rollbook.system.files import exists, names_in, on_disk
 from rollbook.system.guard import ours, tolerating
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def find_to_resume(project: str, name: str, run_id: str | None, seed: int | None
     seed is unknown count only if no run has this seed.
     """
     if run_id:  # nearly always there: a list of thousands of runs is not gone through for one
-        usual = os.path.join(project, f"{name}-{run_id}")
+        usual = os.path.join(project, f"{on_disk(name)}-{run_id}")
         with tolerating(NotARun):
             if manifest.read(usual, to_continue=True).id == run_id:
                 return usual
@@ -59,7 +59,7 @@ def _candidates(project: str, name: str, run_id: str | None) -> Iterator[tuple[s
     with tolerating(OSError):
         entries = os.listdir(project)
     for entry in entries:
-        if entry.endswith(f"-{run_id}") if run_id else entry.rpartition("-")[0] == name:
+        if entry.endswith(f"-{run_id}") if run_id else entry.rpartition("-")[0] == on_disk(name):
             folder = os.path.join(project, entry)
             try:
                 yield folder, manifest.read(folder, to_continue=True)

@@ -181,6 +181,24 @@ def real_path(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(path)
 
 
+def on_disk(path: str) -> str:
+    """A path or name as this process can give it to the system: in UTF-8, as everywhere else, where the locale's
+    encoding has not all of its characters (ASCII, in containers and jobs)."""
+    if not path.isascii():
+        with tolerating(UnicodeEncodeError):
+            os.fsencode(path)
+            return path
+        return os.fsdecode(path.encode("utf-8", "surrogateescape"))
+    return path
+
+
+def as_text(name: str) -> str:
+    """A name that came from the system, as a word of the command or a folder's name: the reverse of `on_disk`."""
+    with tolerating(UnicodeError):
+        return os.fsencode(name).decode()
+    return name
+
+
 def run_name_of(folder: str | os.PathLike[str]) -> str:
     """What a run in that folder is called: as the folder; in Lightning's `<name>/version_<n>` as the one above, with n
     from 1 on."""
