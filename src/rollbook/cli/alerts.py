@@ -27,7 +27,7 @@ _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
 )
 @format_options
 def alerts(
-    runs: str, root: str, since: str | None, where: str | None, fail_on: str, as_json: bool, as_csv: bool
+    runs: tuple[str, ...], root: str, since: str | None, where: str | None, fail_on: str, as_json: bool, as_csv: bool
 ) -> None:
     """List what health rules found in runs, oldest first.
 

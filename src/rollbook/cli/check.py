@@ -24,7 +24,9 @@ _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
     help="Exit with 1 if a rule says something of this level or a higher one.",
 )
 @format_options
-def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_json: bool, as_csv: bool) -> None:
+def check(
+    runs: tuple[str, ...], root: str, where: str | None, rules: str, fail_on: str, as_json: bool, as_csv: bool
+) -> None:
     """Run the health rules over existing runs: finished, imported, or of another tool.
 
     \b

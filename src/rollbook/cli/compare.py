@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
 @format_options
 def compare(
-    runs: str,
+    runs: tuple[str, ...],
     root: str,
     metric: str | None,
     by: str,

@@ -18,7 +18,9 @@ from rollbook.runs.questions import Curves
 @asks(Curves, short={"key": "-k", "x": "-x"})
 @limit_option(20)
 @format_options
-def curves(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
+def curves(
+    runs: tuple[str, ...], root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any
+) -> None:
     """Print the curve of a key for groups of runs, in numbers; `rollbook plot` draws them.
 
     \b

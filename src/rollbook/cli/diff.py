@@ -21,7 +21,14 @@ from rollbook.system.texts import amount
 @click.option("--patch", "as_patch", is_flag=True, help="Print how the uncommitted changes of code differ instead.")
 @format_options
 def diff(
-    runs: str, root: str, where: str | None, limit: int, as_patch: bool, as_json: bool, as_csv: bool, **options: Any
+    runs: tuple[str, ...],
+    root: str,
+    where: str | None,
+    limit: int,
+    as_patch: bool,
+    as_json: bool,
+    as_csv: bool,
+    **options: Any,
 ) -> None:
     """Show what differs between runs or groups of them: configuration, code, packages, machine.
 

@@ -16,7 +16,7 @@ _DAY = 86_400.0
 @runs_options
 @limit_option(40)
 @format_options
-def disk(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool) -> None:
+def disk(runs: tuple[str, ...], root: str, where: str | None, limit: int, as_json: bool, as_csv: bool) -> None:
     """Show what takes space: each run by kind of file, the largest first.
 
     \b

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -60,9 +60,9 @@ def dir_option(command: F) -> F:
 
 
 def runs_options(command: F) -> F:
-    """Which runs a command about several takes: the argument RUNS, --dir and --where."""
+    """Which runs a command about several takes: the argument RUNS, which may be repeated, --dir and --where."""
     command = click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")(command)
-    return click.argument("runs", metavar="[RUNS]", default="")(dir_option(command))
+    return click.argument("runs", metavar="[RUNS]...", nargs=-1)(dir_option(command))
 
 
 def limit_option(most: int) -> Callable[[F], F]:
@@ -82,7 +82,7 @@ def format_options(command: F) -> F:
 
 
 def find_runs(
-    word: str,
+    words: str | Sequence[str],
     root: str,
     where: str | None = None,
     *,
@@ -91,7 +91,7 @@ def find_runs(
     may_be_none: bool = False,
     newest: int | None = None,
 ) -> RunSet:
-    """All runs that a word names; "" names all below `root`.
+    """All runs that a word names, or several words together; "" and () name all below `root`.
 
     Args:
       where: a condition that they must meet.
@@ -101,11 +101,34 @@ def find_runs(
     Raises:
       RunNotFound: nothing of that name, or nothing that meets `where`.
     """
+    words = [words] if isinstance(words, str) else list(dict.fromkeys(words)) or [""]
+    if len(words) > 1:
+        return _found_together(words, root, where, having=having, what=what, may_be_none=may_be_none, newest=newest)
+    (word,) = words
     runs = _meant(word, root, where, may_be_none, newest)
     if not _is_last(word, runs):
         return runs
     last = _newest(runs, having, what)
     return runs.filter(lambda row: row["path"] == str(last.path))
+
+
+def _found_together(
+    words: Sequence[str], root: str, where: str | None, *, may_be_none: bool, newest: int | None, **last: Any
+) -> RunSet:
+    """The runs that several words name, each once."""
+    from rollbook.formats.opening import open as open_runs
+    from rollbook.formats.opening import together
+
+    if all(_is_path(word) or (_is_folder(word) and not os.path.isdir(root)) for word in words):
+        runs = open_runs(list(words), newest=newest, where=where)
+    else:
+        runs = together([find_runs(word, root, may_be_none=may_be_none, newest=newest, **last) for word in words])
+        runs = runs.where(where) if where and len(runs) else runs
+    if len(runs) or may_be_none:
+        return runs
+    if where:
+        raise no_run_for(where, runs.root)
+    raise no_run_below(runs.root)
 
 
 def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None, what: str = "") -> Book:
@@ -201,10 +224,8 @@ def _looked_up(word: str, root: str, newest: int | None, where: str | None = Non
     from rollbook.errors import RunNotFound
     from rollbook.formats.opening import open as open_runs
 
-    is_folder = not is_address(word) and os.path.isdir(word)
-    if is_address(word) or (is_folder and (os.sep in word or word in (os.curdir, os.pardir))):
-        return open_runs(word, newest=newest, where=where)
-    if is_folder and not os.path.isdir(root):
+    is_folder = _is_folder(word)
+    if _is_path(word) or (is_folder and not os.path.isdir(root)):
         return open_runs(word, newest=newest, where=where)
     runs = _below(root, newest if word in ("", "last") else None, None if word else where)
     if not word:
@@ -219,6 +240,15 @@ def _looked_up(word: str, root: str, newest: int | None, where: str | None = Non
         if not len(runs):
             raise RunNotFound(add_what_is_there(str(no_run_below(runs.root or root)), runs)) from None
         raise no_run_called(word, runs.rows(), runs.root) from None
+
+
+def _is_folder(word: str) -> bool:
+    return not is_address(word) and os.path.isdir(word)
+
+
+def _is_path(word: str) -> bool:
+    """Whether a word is an address or the path of a folder, and so no name of a run."""
+    return is_address(word) or (_is_folder(word) and (os.sep in word or word in (os.curdir, os.pardir)))
 
 
 def _below(root: str, newest: int | None, where: str | None) -> RunSet:

@@ -14,7 +14,9 @@ from rollbook.cli.output import print_json, print_rows, print_sentence, remark
 @runs_options
 @click.option("--since", default=None, help='"30m", "2h", "1d" ago; or a time: ISO 8601 or unix seconds.')
 @format_options
-def findings(runs: str, root: str, since: str | None, where: str | None, as_json: bool, as_csv: bool) -> None:
+def findings(
+    runs: tuple[str, ...], root: str, since: str | None, where: str | None, as_json: bool, as_csv: bool
+) -> None:
     """Report what is wrong with runs, the worst first, each thing once for all runs that have it.
 
     \b

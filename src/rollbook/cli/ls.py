@@ -18,6 +18,8 @@ from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rollbook.runs.run_set import RunSet
 
 
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--left-out", is_flag=True, help="List files of other tools that cannot be read, and why.")
 @format_options
 def ls(
-    runs: str,
+    runs: tuple[str, ...],
     root: str,
     where: str | None,
     limit: int,
@@ -51,7 +53,7 @@ def ls(
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    """List runs, newest first: all below --dir, or those of a folder, a project or a name.
+    """List runs, newest first: all below --dir, or those of folders, projects or names.
 
     CSV has each setting of the configuration as a column, JSON all of run.json that a listing knows.
 
@@ -59,6 +61,7 @@ def ls(
     Examples:
       rollbook ls
       rollbook ls cartpole
+      rollbook ls results old/results
       rollbook ls results --where "seed == 3"
       rollbook ls --columns seed,config.lr -m test/return=best --sort -test/return
       rollbook ls --columns 'seed,mean("test/return", last="10%")'
@@ -67,14 +70,14 @@ def ls(
       rollbook ls --json | jq '.[].path'
     """
     if left_out:
-        _left_out(runs or root, as_json=as_json, as_csv=as_csv)
+        _left_out(runs or (root,), as_json=as_json, as_csv=as_csv)
         return
     needs_all = where or columns or metrics or sort or by
     chosen = find_runs(runs, root, where, may_be_none=True, newest=None if needs_all else limit)
     problems, unread = chosen.problems, 0 if needs_all else chosen.unread
     everything = find_runs(runs, root, may_be_none=True, newest=0) if where and not chosen else chosen
     if not len(everything) + everything.unread and not (as_json or as_csv):
-        remark(add_what_is_there(f"there is no run below {clean(runs or root)}", chosen))
+        remark(add_what_is_there(f"there is no run below {clean(', '.join(runs) or root)}", chosen))
         return
     if where and not chosen:
         remark(f"none of {amount(len(everything) + everything.unread, 'run')} matches")
@@ -100,26 +103,28 @@ def ls(
         remark(f"… {older:,} older runs; --limit shows them")
 
 
-def _left_out(folder: str, *, as_json: bool, as_csv: bool) -> None:
-    """The files below a folder that no importer reads, each with what to do."""
+def _left_out(folders: Sequence[str], *, as_json: bool, as_csv: bool) -> None:
+    """The files below folders that no importer reads, each with what to do."""
     from pathlib import Path
 
     from rollbook.formats.importers import Walk
     from rollbook.runs.catalog import stamped
 
-    base = os.path.abspath(folder)
-    if not os.path.isdir(base):
-        raise BadInput(
-            f"ls {folder} --left-out: there is no such folder. Name the folder with the files of other tools"
-        )
-    strange = Walk(Path(base), stamped(base)).strange
+    strange: dict[Path, str] = {}
+    for folder in folders:
+        base = os.path.abspath(folder)
+        if not os.path.isdir(base):
+            raise BadInput(
+                f"ls {folder} --left-out: there is no such folder. Name the folder with the files of other tools"
+            )
+        strange.update(Walk(Path(base), stamped(base)).strange)
     if as_json or as_csv:
-        print_rows([{"file": str(file), "why": why} for file, why in strange], as_json=as_json)
+        print_rows([{"file": str(file), "why": why} for file, why in strange.items()], as_json=as_json)
         return
-    for file, why in strange:
+    for file, why in strange.items():
         click.echo(clean(f"{file}: {why}"))
     if not strange:
-        remark(f"every file with results below {clean(folder)} has an importer, judging by its name")
+        remark(f"every file with results below {clean(', '.join(folders))} has an importer, judging by its name")
 
 
 def _groups(runs: RunSet, by: str, metrics: tuple[str, ...], limit: int, *, as_json: bool, as_csv: bool) -> None:

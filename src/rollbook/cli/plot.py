@@ -63,7 +63,7 @@ _LINES_OF_TEXT = 22
 @click.option("--text", is_flag=True, help="Draw in characters, as without -o.")
 @json_option
 def plot(
-    runs: str,
+    runs: tuple[str, ...],
     root: str,
     keys: tuple[str, ...],
     by: str | None,
@@ -117,7 +117,7 @@ def _has(book: Book, keys: list[str]) -> bool:
 
 
 def _picture(
-    runs: str,
+    runs: tuple[str, ...],
     root: str,
     where: str | None,
     keys: list[str],

@@ -26,7 +26,7 @@ from rollbook.runs.questions import Curves
 @click.option("--output", "-o", "output", default="report.html", show_default=True, help="The page.")
 @json_option
 def report(
-    runs: str,
+    runs: tuple[str, ...],
     root: str,
     metrics: tuple[str, ...],
     by: str | None,

@@ -31,7 +31,7 @@ from rollbook.runs.questions import Seeds
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def seeds(
-    runs: str,
+    runs: tuple[str, ...],
     root: str,
     metric: str | None,
     by: str,

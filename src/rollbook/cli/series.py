@@ -18,7 +18,9 @@ from rollbook.runs.questions import SeriesQuestion
 @asks(SeriesQuestion, short={"keys": "-k --key", "x": "-x"})
 @limit_option(20)
 @format_options
-def series(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
+def series(
+    runs: tuple[str, ...], root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any
+) -> None:
     """Print keys of runs along an axis, each run for itself, as rows or as points that keep extremes.
 
     \b

@@ -18,7 +18,9 @@ from rollbook.runs.questions import Sweep
 @asks(Sweep, short={"metric": "-m", "x": "-x"})
 @limit_option(20)
 @format_options
-def sweep(runs: str, root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any) -> None:
+def sweep(
+    runs: tuple[str, ...], root: str, where: str | None, limit: int, as_json: bool, as_csv: bool, **options: Any
+) -> None:
     """Show which setting of a sweep matters, and which configuration may be the best.
 
     \b

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar, overload
 
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, suggesting
-from rollbook.runs.absent import no_run_below, no_run_called
+from rollbook.runs.absent import below, no_run_below, no_run_called
 from rollbook.runs.fields import field_of, group_key, group_label, grouping_fields, value_at
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
@@ -50,13 +50,14 @@ class RunSet(Sequence["Book"]):
     Args:
       rows: one dict per run: path, id, project, name, status, seed, group, job_type, tags, notes, created, ended,
         attempts (their number), config, summary and more of run.json.
-      root: the folder that contains the runs.
+      root: the folder that contains the runs; "" if several folders were opened together.
       problems: what could not be read in this folder.
     Attributes:
       root, problems: as above.
       as_of: for runs in a remote, when their catalogue was made (unix seconds); else None.
       unread: how many runs of other tools were not read (`rollbook.open(newest=…)`).
       not_ours: folders whose run.json another tool wrote, with a sentence about each.
+      folders: the folders that were opened together: boards and the bin are those of the first.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, object]], root: str = "", problems: Sequence[str] = ()) -> None:
@@ -64,6 +65,7 @@ class RunSet(Sequence["Book"]):
         self.as_of: float | None = None
         self.unread = 0
         self.not_ours: dict[str, str] = {}
+        self.folders = [root]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -85,7 +87,7 @@ class RunSet(Sequence["Book"]):
         return (_book(row) for row in self._rows)
 
     def __repr__(self) -> str:
-        return f"<RunSet of {amount(len(self._rows), 'run')} below {self.root}>"
+        return f"<RunSet of {amount(len(self._rows), 'run')} {below(self.root)}>"
 
     def __dir__(self) -> list[str]:
         return sorted(set(super().__dir__()) - {"count", "index"})  # from Sequence; not useful for runs
@@ -98,7 +100,7 @@ class RunSet(Sequence["Book"]):
         scores = (f"{key}.best" for key in SCORES if any(f"{key}.best" in summary for _, summary in shown))
         best = list(scores)[:1]  # the first canonical score that any of the runs has
         rows = [{name: row.get(name) for name in names} | {b: summary.get(b) for b in best} for row, summary in shown]
-        return card(amount(len(self), "run"), f"below {self.root}, newest first", grid(rows))
+        return card(amount(len(self), "run"), f"{below(self.root)}, newest first", grid(rows))
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict per run; see the class. Cheap: only run.json was read."""
@@ -229,7 +231,7 @@ class RunSet(Sequence["Book"]):
         )
         more = f" and {len(listed) - 8} more" if len(listed) > 8 else ""
         if not fitting:
-            raise RunNotFound(f"one({asked}): no run fits below {self.root}. Candidates: {shown or 'none'}{more}")
+            raise RunNotFound(f"one({asked}): no run fits {below(self.root)}. Candidates: {shown or 'none'}{more}")
         raise AmbiguousRun(
             f"one({asked}): {len(fitting)} runs fit: {shown}{more}.",
             "Narrow it with a field or an id, or say newest=True",
@@ -258,7 +260,7 @@ class RunSet(Sequence["Book"]):
 
     def _some(self, rows: Sequence[Mapping[str, object]]) -> RunSet:
         some = RunSet(rows, self.root, self.problems)
-        some.as_of, some.unread = self.as_of, self.unread
+        some.as_of, some.unread, some.folders = self.as_of, self.unread, self.folders
         return some
 
     # -- queries over all runs
@@ -460,7 +462,7 @@ class RunSet(Sequence["Book"]):
         """The bin with the runs that `remove` took: `entries()`, `restore(id)`, `empty()`."""
         from rollbook.runs.removing import bin_of
 
-        return bin_of(self.root)
+        return bin_of(self.folders[0])
 
     @property
     def boards(self) -> Boards:
@@ -470,7 +472,7 @@ class RunSet(Sequence["Book"]):
         """
         from rollbook.runs.boards import Boards
 
-        return Boards(self.root)
+        return Boards(self.folders[0])
 
     @suggesting
     def diff(
@@ -844,7 +846,7 @@ class RunSet(Sequence["Book"]):
         """
         from rollbook.runs.looks import plans_below
 
-        return plans_below(self.root)
+        return [plan for folder in self.folders for plan in plans_below(folder)]
 
     def plot(
         self,
