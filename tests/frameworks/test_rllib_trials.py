@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -269,3 +270,39 @@ def test_runs_that_trials_open_themselves_end_as_the_trials_do(tmp_path: Path) -
         rows = book.metrics(["loss"], x="step").to_pylist()
         assert [row["loss"] for row in rows] == [step + (book.seed or 0) / 10 for step in range(4)]
     assert len(rollbook.open(tmp_path / "runs")) == 6
+
+
+def test_runs_that_plain_tasks_open_and_do_not_finish_end_as_their_functions(tmp_path: Path) -> None:
+    root = str(tmp_path / "runs")
+
+    @ray.remote(max_retries=0)
+    def learn(name: str) -> str:
+        kept = []
+        try:
+            {}["a key that is caught"]
+        except KeyError as err:
+            kept.append(err)
+        run = rollbook.init("tasks", name, dir=root, sinks=[])
+        run.log({"loss": 0.5}, env_step=1)
+        if name == "raises":
+            raise ValueError("diverged")
+        if name == "exits":
+            sys.exit(3)
+        return name
+
+    errors = []
+    for task in [learn.remote(name) for name in ("returns", "raises", "exits", "returns too")]:
+        try:
+            ray.get(task)
+        except ray.exceptions.RayError as err:
+            errors.append(err)
+    assert len(errors) == 2
+    ends = {book.name: (book.status, book.failure and book.failure["type"]) for book in rollbook.open(root)}
+    assert ends == {
+        "returns": ("finished", None),
+        "returns too": ("finished", None),
+        "raises": ("crashed", "ValueError"),
+        "exits": ("crashed", "SystemExit"),
+    }
+    assert all(book.metrics(["loss"]).num_rows == 1 for book in rollbook.open(root))
+    assert not any("default_worker" in word for book in rollbook.open(root) for word in book.info.command)

@@ -710,6 +710,77 @@ def test_a_trial_of_tune_that_finishes_nothing_ends_with_its_function_and_not_wi
     assert len(thread.kept) == (reason is not None)
 
 
+RAYS_LOOP = """
+import sys
+
+class Actor:
+    def is_nil(self):
+        return True
+
+class Worker:
+    actor_id = Actor()
+    ended = 0
+    def record_task_log_end(self, task, attempt):
+        self.ended += 1
+
+global_worker = Worker()
+
+def main_loop(function):
+    aside = None
+    try:
+        function()
+    except Exception as err:
+        aside = err
+    finally:
+        global_worker.record_task_log_end("task", 0)
+    return aside
+"""
+
+
+@pytest.mark.parametrize("ends_by", ["returning", "an exception", "an exit", "a caught one", "finish"])
+def test_a_task_of_ray_that_finishes_nothing_ends_with_its_function_and_not_with_its_process(
+    begin: Begin, root: Path, monkeypatch: pytest.MonkeyPatch, ends_by: str
+) -> None:
+    """Ray puts what it has raised aside, and gives the process to other tasks."""
+    worker: Any = ModuleType("ray._private.worker")
+    exec(RAYS_LOOP, vars(worker))
+    monkeypatch.setitem(sys.modules, worker.__name__, worker)
+    caught: list[Exception] = []
+
+    def deeper() -> None:
+        raise ValueError("diverged")
+
+    def function() -> None:
+        run, other = begin("task", seed=1), begin("beside", seed=1)
+        run.log({"loss": 0.5}, step=1)
+        other.log({"loss": 0.5}, step=1)
+        if ends_by == "finish":
+            run.finish("killed")
+            other.finish("killed")
+        if ends_by == "an exit":
+            sys.exit(3)
+        try:
+            deeper()
+        except ValueError as err:
+            caught.append(err)
+            if ends_by == "an exception":
+                raise
+
+    if ends_by == "an exit":
+        with pytest.raises(SystemExit):
+            worker.main_loop(function)
+    else:
+        assert (worker.main_loop(function) is not None) == (ends_by == "an exception")
+    assert worker.global_worker.ended == 1
+    assert "record_task_log_end" not in vars(worker.global_worker), "the next task has Ray's own"
+    status = {"finish": "killed", "an exception": "crashed", "an exit": "crashed"}.get(ends_by, "finished")
+    reason = {"an exception": ("ValueError", "diverged"), "an exit": ("SystemExit", "exit status 3")}.get(ends_by)
+    books = list(rollbook.open(root))
+    assert len(books) == 2
+    for book in books:
+        assert (book.status, book.failure and (book.failure["type"], book.failure["message"])) == (status, reason)
+
+
 def test_a_run_that_another_thread_opens_goes_on_when_the_thread_has_ended(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

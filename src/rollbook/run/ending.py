@@ -48,6 +48,10 @@ def watch(run: OpenRun) -> None:
         from rollbook.run.tune_trials import watch_trial
 
         watch_trial(run)
+    if "ray._private.worker" in sys.modules:
+        from rollbook.run.ray_tasks import watch_task
+
+        watch_task(run)
     processes: Any = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         from rollbook.run.worker_processes import watch as watch_worker

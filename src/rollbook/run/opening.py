@@ -41,6 +41,8 @@ _OF_AN_ATTEMPT = (
 )
 """Fields of run.json that each attempt determines itself."""
 
+_RAYS_WORKER = os.path.join("ray", "_private", "workers", "default_worker.py")
+
 
 class Wanted:
     """The request of an `init` call.
@@ -281,7 +283,8 @@ def _describe(new: _NewAttempt, wanted: Wanted) -> None:
     about.total = check_total(wanted.total, new.clocks) or about.total
     about.clocks = list(new.clocks)
     about.host, about.boot_id = own.get("host"), own.get("boot_id")
-    about.command = command_line([sys.executable, *started, *sys.argv[1:]])
+    is_rays = sys.argv[:1] and sys.argv[0].endswith(_RAYS_WORKER)  # nobody can start that again
+    about.command = [] if is_rays else command_line([sys.executable, *started, *sys.argv[1:]])
     about.python = sys.version.split()[0]
     about.cwd = _working_folder()
     about.rendezvous = rendezvous()

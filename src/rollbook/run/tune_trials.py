@@ -55,7 +55,7 @@ class _AtItsEnd:
         self.runs = runs
 
     def __del__(self) -> None:
-        _end(self.runs, "finished")
+        end_runs(self.runs, "finished")
 
 
 def _follow(thread: Any, runs: list[OpenRun]) -> None:
@@ -64,20 +64,20 @@ def _follow(thread: Any, runs: list[OpenRun]) -> None:
     joins: Callable[[float | None], object] = thread.join
 
     def pass_on(error: BaseException) -> object:
-        _end(runs, status_of(type(error)), describe(error))
+        end_runs(runs, status_of(type(error)), describe(error))
         return passes_on(error)
 
     def join(timeout: float | None = None) -> object:
         if runs and timeout is not None:
             joins(max(timeout, _SECONDS))  # the function leaves by SystemExit, and may have last words
-            _end(runs, "finished")
+            end_runs(runs, "finished")
         return joins(timeout)
 
     setattr(thread, _PASSES_ON, pass_on)
     thread.join = join
 
 
-def _end(runs: list[OpenRun], status: str, failure: dict[str, Any] | None = None) -> None:
+def end_runs(runs: list[OpenRun], status: str, failure: dict[str, Any] | None = None) -> None:
     """Close the runs, and wait for nobody: Tune reuses a process only if the thread has ended within two seconds."""
     for run in [runs.pop() for _ in range(len(runs))]:
         if run.status == "running":
