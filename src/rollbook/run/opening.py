@@ -49,7 +49,6 @@ class Wanted:
 
     Args:
       project, name, run_id, resume, tags: as `init` takes them, checked.
-      project_folder, folders_name: the parent folder of the run's folder, and the name in that.
       goes_on: the main writer of the attempt that goes on if this process has finished it; "" for a further attempt.
       root: the absolute path of the root folder of all runs.
       clocks: all clocks, the standard ones first.
@@ -57,6 +56,8 @@ class Wanted:
       private: whether only this user may read a new run's folder.
       remote: where to ship the run; False for nowhere, None for its former remote.
       given: {seed, group, job_type, notes, parent, forked_from, config}, as plain values; None keeps the former value.
+    Attributes:
+      project_folder, folders_name: the folder of the run's folder; the name as that is called.
     """
 
     __slots__ = (

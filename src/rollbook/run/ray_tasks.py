@@ -25,7 +25,7 @@ _WORKER = "ray._private.worker"
 _AT_THE_END = "record_task_log_end"
 """The method of Ray's worker that is called when a function has returned or raised (Ray 2.60)."""
 _MOST_FRAMES = 20
-"""Of Ray itself, between its own frame and the function's."""
+"""Of a traceback, from the function's frame up to that of Ray which has caught the exception."""
 
 _of_task: list[OpenRun] = []
 
@@ -63,19 +63,19 @@ def _function_of_task(frame: FrameType | None) -> FrameType | None:
 def _raised_by(function: FrameType) -> BaseException | None:
     """The exception by which a function has ended. Ray has put it aside, and only its traceback knows the frame.
 
-    One that the function has caught and kept has left the frame at an earlier instruction.
+    It has gone through a frame above. The traceback of one that the function has caught and kept begins with its own.
     """
-    above: object = function
-    for _ in range(_MOST_FRAMES):
-        for holder in gc.get_referrers(above):
-            if isinstance(holder, BaseException) and holder.__traceback__ is above:
-                return holder
-            if not isinstance(holder, TracebackType):
-                continue
-            ends_here = holder.tb_frame is above and holder.tb_lasti == function.f_lasti
-            if ends_here or holder.tb_next is above:
-                above = holder
+    places = [holder for holder in gc.get_referrers(function) if isinstance(holder, TracebackType)]
+    for place in places:
+        above: object = place
+        for _ in range(_MOST_FRAMES):
+            holders = gc.get_referrers(above)
+            raised = next((e for e in holders if isinstance(e, BaseException) and e.__traceback__ is above), None)
+            if raised is not None:
+                if getattr(above, "tb_frame", None) is not function:
+                    return raised
                 break
-        else:
-            return None
+            above = next((tb for tb in holders if isinstance(tb, TracebackType) and tb.tb_next is above), None)
+            if above is None:
+                break
     return None
