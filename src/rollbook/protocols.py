@@ -208,6 +208,7 @@ class ForeignRun:
       failure: why it ended early, in the words of the tool; read with `status`.
       started, ended: unix seconds, where the tool has a record of them.
       sources: field ("config", "seed") -> the file or the words that say so.
+      boards: charts that the tool put together: name of a board -> lists of keys; read with `status`.
     """
 
     name: str
@@ -238,6 +239,7 @@ class ForeignRun:
     started: float | None = None
     ended: float | None = None
     sources: dict[str, str] = field(default_factory=dict)
+    boards: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def look_beside(self) -> ForeignRun:
         """The run, with all that its tool stored about it; called before its rows are read."""

@@ -10,6 +10,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rollbook
+import wild
 from rollbook.formats import importers
 from rollbook.protocols import Row
 from rollbook.sinks.event_files import Messages
@@ -256,3 +257,14 @@ def test_a_run_keeps_its_id_when_a_later_training_comes_into_its_folder(tmp_path
     after = {row["id"]: row["name"] for row in rollbook.open(tmp_path).rows()}
     assert after.pop(before["id"]).endswith("2023-11-14_22-13-20")
     assert len(after) == 1
+
+
+def test_a_layout_of_charts_becomes_boards_of_the_run(tmp_path: Path) -> None:
+    wild.events(tmp_path / "tb", {"loss/policy": [1.0, 0.5], "loss/value": [2.0, 1.0]})
+    charts = {"Losses": [("both", "Multiline", ["loss/policy", "loss/value"]), ("band", "Margin", ["a", "b", "c"])]}
+    wild.layout(tmp_path / "tb", charts)
+    (run,) = importers.make("tensorboard").runs(tmp_path / "tb")
+    for _ in range(2):
+        assert len(list(run.rows())) == 4
+        assert run.boards == {"Losses": [["loss/policy", "loss/value"], ["a", "b", "c"]]}
+        assert run.left_out == {}

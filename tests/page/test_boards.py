@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import rollbook
+import wild
 from page_server import file_server
+from rollbook.adapters.tensorboard import SummaryWriter
 from rollbook.server.static_copy import export
 
 CHARTS = ["train/return - update/loss", "update/loss"]
@@ -50,4 +52,39 @@ def test_a_board_from_code_is_the_one_that_the_page_saves_and_the_page_opens_wit
     with file_server(tmp_path / "copy") as copied:
         page.open(copied, "").drawn(2).settled()
         assert page.tab.evaluate(pinned) == ['="train/return" - "update/loss"', "update/loss"]
+    assert page.errors == []
+
+
+LAYOUT = {
+    "Losses": {"both": ["Multiline", ["loss/policy", "loss/value"]]},
+    "Band": {"m": ["Margin", ["m", "lo", "hi"]]},
+}
+
+
+def test_the_layout_of_a_summary_writer_is_a_board_live_in_a_copy_and_of_event_files(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs"
+    with rollbook.init("p", "ppo", dir=folder, sinks=[], keeper="inline", rules=()) as run:
+        writer = SummaryWriter(str(tmp_path / "tb"), run=run, events=False)
+        writer.add_custom_scalars(LAYOUT)
+        for step in range(20):
+            for tag in ("loss/policy", "loss/value", "m", "lo", "hi", "other"):
+                writer.add_scalar(tag, 1.0 / (1 + step), step)
+    wild.events(tmp_path / "others" / "a", {"loss/policy": [1.0, 0.5], "loss/value": [2.0, 1.0]})
+    wild.layout(tmp_path / "others" / "a", {"Losses": [("both", "Multiline", ["loss/.*"])]})
+    export([str(folder)], tmp_path / "copy")
+    with file_server(tmp_path / "copy") as copied:
+        for address in (serve(folder), copied, serve(tmp_path / "others")):
+            page.tab.goto("about:blank")
+            page.open(address).drawn(1).settled()
+            page.tab.locator("#pick-board").click()
+            page.tab.get_by_role("menuitemradio", name="Losses").click()
+            page.tab.wait_for_function("() => location.hash.includes('board=Losses')")
+            page.drawn(1).settled()
+            pinned = page.tab.evaluate("() => [...document.querySelectorAll('.pinned .slot')].map(o => o.dataset.key)")
+            assert pinned == ['="loss/policy", "loss/value"'], address
+            page.tab.locator("#pick-board").click()
+            page.tab.get_by_text("No board").wait_for()
+            assert page.tab.get_by_role("button", name="Remove the board Losses").count() == 0
     assert page.errors == []

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import rollbook
 from rollbook.cli.app import app
 from rollbook.errors import BadInput, RollbookError
-from rollbook.runs.boards import Boards, chart_name
+from rollbook.runs.boards import Boards, chart_name, of_programs
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,17 @@ def test_the_command_saves_lists_and_removes_boards(tmp_path: Path) -> None:
     assert "mine" in call()
     call("mine", "--remove")
     assert call() == ""
+
+
+def test_charts_that_programs_put_together_are_boards_whatever_stands_in_their_runs() -> None:
+    known = ["loss/policy", "loss/value", "kl"]
+    both = {"Losses": [["loss/policy", "loss/value"]]}
+    told = of_programs([both, both, {"Losses": [["kl"]]}, {"by pattern": [["loss/.*"]]}], known)
+    pins = {board.name: board.state["pin"] for board in told}
+    assert pins == {
+        "by pattern": '="loss/policy", "loss/value"',
+        "Losses": '="loss/policy", "loss/value"~kl',
+    }
+    assert not any(board.saved for board in told)
+    hostile: list[object] = [None, 1, {"a": 1, "b": [1, None, [], [3]], "": [["kl"]], "\n": [["kl"]], "c": [["((("]]}]
+    assert [(board.name, board.state["pin"]) for board in of_programs(hostile, known)] == [("c", "(((")]

@@ -26,6 +26,29 @@ def events(folder: Path, values: dict[str, list[float]], name: str = "events.out
                 out.write(messages.framed(messages.event(1.7e9 + n, 10 * n, [messages.scalar(tag, number)])))
 
 
+def layout(folder: Path, charts: dict[str, list[tuple[str, str, list[str]]]]) -> None:
+    """An event file as `add_custom_scalars` writes it: category -> (title, "Multiline" or "Margin", tags)."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.plugins.custom_scalar.layout_pb2 import Layout
+
+    made, event = Layout(), Event(wall_time=1.7e9)
+    for name, all_charts in charts.items():
+        category = made.category.add(title=name)
+        for title, kind, tags in all_charts:
+            chart = category.chart.add(title=title)
+            if kind == "Multiline":
+                chart.multiline.tag.extend(tags)
+            else:
+                chart.margin.series.add(value=tags[0], lower=tags[1], upper=tags[2])
+    value = event.summary.value.add(tag="custom_scalars__config__")
+    value.metadata.plugin_data.plugin_name = "custom_scalars"
+    value.tensor.dtype = 7  # of texts
+    value.tensor.string_val.append(made.SerializeToString())
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "events.out.tfevents.1.layout", "wb") as out:
+        out.write(Messages("the tests").framed(event))
+
+
 def table(file: Path, columns: dict[str, list[float]], separator: str = ",") -> None:
     """A table with a header."""
     file.parent.mkdir(parents=True, exist_ok=True)

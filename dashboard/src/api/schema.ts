@@ -83,6 +83,7 @@ export interface Board {
   state: { [name: string]: Cell };
   modified?: number;
   first?: boolean;
+  saved?: boolean;
 }
 
 /** A view to save under a name. */

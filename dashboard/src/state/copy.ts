@@ -422,7 +422,7 @@ export class Copy implements Source {
     return place > 0 ? at(place) : first;
   };
   config: Source["config"] = (run) => this.of(run, "config");
-  boards = () => Promise.resolve<api.BoardsAnswer>({ boards: [], took_ms: 0 });
+  boards = () => this.json<api.BoardsAnswer>("boards.json", "The list of boards");
   saveBoard = () => notHere("Saving a board");
   removeBoard = () => notHere("Removing a board");
   edit = () => notHere("Editing");

@@ -8,7 +8,7 @@ from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from rollbook.capture import Checkpoints
@@ -136,6 +136,22 @@ class Internals:
         known = self.about.native or []
         if path.startswith(os.pardir) and path not in known:
             self.about.native = [*known, path]
+            self.write_about()
+
+    def keep_boards(self, boards: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        """The program groups keys into charts: the page has them as boards.
+
+        Args:
+          boards: name -> charts, each the keys that it shows together.
+        """
+        known = self.about.boards or {}
+        grown = {**known}
+        for name, charts in boards.items():
+            before = known.get(name)
+            listed = [*before] if isinstance(before, list) else []
+            grown[name] = [*listed, *(chart for chart in map(list, charts) if chart not in listed)]
+        if grown != known:
+            self.about.boards = grown
             self.write_about()
 
     def formatted_config(self, text: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,12 +36,14 @@ class Board(msgspec.Struct, kw_only=True):
       state: the words of the page's address.
       modified: when it was saved, in unix seconds.
       first: whether the page opens with it.
+      saved: False: its charts are those that the program of a run put together (`add_custom_scalars`).
     """
 
     name: str
     state: dict[str, Any]
     modified: float = 0.0
     first: bool = False
+    saved: bool = True
 
 
 class Boards:
@@ -116,7 +118,7 @@ class Boards:
             raise BadInput(f"smoothing={smoothing!r}: a number from 0 (none) to 0.99")
         every = [charts] if isinstance(charts, str) else charts
         words = {
-            "pin": "~".join(chart_name(chart).replace("%", "%25").replace("~", "%7E") for chart in every),
+            "pin": _pinned(every),
             "x": x or "",
             "s": f"{smoothing:g}" if smoothing else "",
             "ylog": "1" if log else "",
@@ -196,6 +198,53 @@ class Boards:
             raise RollbookError(f"{self.path} cannot be written: {err.strerror or err}") from None
         return answer
 
+
+def of_programs(layouts: Iterable[object], known: Sequence[str] = ()) -> list[Board]:
+    """Boards of the charts that programs put together, by name; what several runs say alike stands there once.
+
+    Args:
+      layouts: of each run its field `boards`: name -> lists of keys, or, as in TensorBoard, of regular expressions.
+      known: keys, for these.
+    """
+    boards: dict[str, list[list[str]]] = {}
+    for layout in layouts:
+        for name, charts in (layout if isinstance(layout, dict) else {}).items():
+            fits = 0 < len(name.strip()) <= _LONGEST_NAME and name.isprintable()
+            for chart in charts if fits and isinstance(charts, list) else ():
+                said = [key for key in chart if isinstance(key, str) and key] if isinstance(chart, list) else []
+                keys = [*dict.fromkeys(own for key in said for own in _meant(key, known))][:_MOST_KEYS]
+                own = boards.setdefault(name, [])
+                if keys and keys not in own and len(own) < _MOST_CHARTS:
+                    own.append(keys)
+    made = sorted(((name, charts) for name, charts in boards.items() if charts), key=lambda one: one[0].casefold())
+    return [Board(name=name, state={"pin": _pinned([*map(_quoted, charts)])}, saved=False) for name, charts in made]
+
+
+def _meant(key: str, known: Sequence[str]) -> list[str]:
+    if key in known or not _PATTERN.search(key) or len(key) > _LONGEST_PATTERN:
+        return [key]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:  # RE2: its time is linear, whatever a run's file says
+        fits = pc.match_substring_regex(pa.array(known, pa.string()), f"^(?:{key})$").to_pylist()
+    except pa.ArrowException:
+        return [key]
+    return [one for one, does in zip(known, fits, strict=True) if does] or [key]
+
+
+def _quoted(keys: Sequence[str]) -> list[str]:
+    return [f'"{key}"' if '"' not in key else f"`{key}`" for key in keys if '"' not in key or "`" not in key]
+
+
+def _pinned(charts: Sequence[str | Sequence[str]]) -> str:
+    return "~".join(chart_name(chart).replace("%", "%25").replace("~", "%7E") for chart in charts)
+
+
+_MOST_CHARTS, _MOST_KEYS = 60, 20
+"""Of one board of a program, and of one of its charts."""
+_PATTERN = re.compile(r"[*+?\[\](|)^$\\{}]")
+_LONGEST_PATTERN = 200
 
 _CALLS = "abs exp log log10 sqrt"
 _PARTS = re.compile(

@@ -46,7 +46,7 @@ ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable"
 _LISTED = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
     "ended", "host", "made_by", "config", "summary", "total", "reached", "attempts",
-    "writers_died", "algo", "env", "folder", "from_path", "cause", "worked",
+    "writers_died", "algo", "env", "folder", "from_path", "cause", "worked", "boards",
 )  # fmt: skip
 """The fields of run.json in a listing. Each run has all of them, None if unknown."""
 
@@ -217,6 +217,7 @@ class RunJson(JsonObject):
       from_path: which of its fields only its path says, such as "algo" and "config.lr".
       hydra: for a job of Hydra: its name, overrides and folder.
       door: through what its program opened it, where that is not `rollbook.init`: "wandb", "lightning", ….
+      boards: charts that its program, or its event files, put together (`add_custom_scalars`): name -> lists of keys.
       native: folders, seen from the run's, in which the program's own files of this training lie.
       command … problems: of the newest attempt; `origin` has those of the others.
     """
@@ -258,6 +259,7 @@ class RunJson(JsonObject):
     part: dict[str, Any] | None = None
     door: str = ""
     native: list[str] | None = None
+    boards: dict[str, Any] | None = None
     hydra: dict[str, Any] | None = None
 
     imported: dict[str, Any] | None = None

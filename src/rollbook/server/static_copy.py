@@ -30,7 +30,7 @@ from rollbook.server.curves.sweeps import SweepAsk
 from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
 from rollbook.server.runs import one_run
 from rollbook.server.runs.columns import ColumnsAsk, columns
-from rollbook.server.runs.page_state import HelloAsk, first_view, hello
+from rollbook.server.runs.page_state import BoardsAsk, HelloAsk, boards, first_view, hello
 from rollbook.server.runs.table import MOST_COLUMNS, RunsAsk, TableRow, table_of_runs
 from rollbook.server.settings import Limits, ServerSettings
 from rollbook.server.shared import rows as held_rows
@@ -218,6 +218,7 @@ class _Copy:
         every = held_rows.keys(context, KeysAsk(runs=names))
         self._listed = {key.key for key in every.keys}
         self._json("keys.json", lambda: every)
+        self._json("boards.json", self._boards)
         self._json("findings.json", lambda: findings.findings(context, FindingsAsk(runs=names)))
         axes = {row.key: held_rows.default_axis(context, row) for row in rows}
         marks = self._try(lambda: health.marks(context, MarksAsk(runs=names)))
@@ -245,6 +246,14 @@ class _Copy:
             "edit_token": "",
             "static": {"made": time.time(), "points": POINTS, "note": note},
         }
+
+    def _boards(self) -> object:
+        """The boards, each with what a copy can answer of it."""
+        answer = boards(self._context, BoardsAsk())
+        for board in answer.boards:
+            board.state = {word: said for word, said in board.state.items() if word in _OPENS_WITH}
+        answer.boards = [board for board in answer.boards if board.state]
+        return answer
 
     def _common_keys(self, rows: list[RunRow]) -> list[str]:
         facts = [known for row in rows if (known := self._context.facts.known(row)) is not None]

@@ -13,6 +13,7 @@ import rollbook
 from rollbook.adapters.tensorboard import SummaryWriter
 from rollbook.errors import MissingExtra, RollbookWarning, UnknownOption
 from rollbook.run.current import current_run
+from rollbook.schema import manifest
 
 
 def events(folder: Path) -> Any:
@@ -129,12 +130,35 @@ def test_the_table_cleanrl_writes_becomes_the_configuration(run: Any) -> None:
     assert dict(run.config) == expected
 
 
+def test_a_layout_of_charts_is_kept_as_boards_whatever_the_verb(run: Any) -> None:
+    writer = SummaryWriter("x", run=run, events=False)
+    layout = {"Losses": {"both": ["Multiline", ["loss/policy", "loss/value"]]}, "Empty": {}}
+    writer.add_custom_scalars(layout)
+    writer.add_custom_scalars(layout)
+    writer.add_custom_scalars_multilinechart(["loss/kl"], "Losses", "kl")
+    writer.add_custom_scalars_marginchart(["return/mean", "return/low", "return/high"])
+    assert run.bill()["drops"] == {}
+    kept = {"Losses": [["loss/policy", "loss/value"], ["loss/kl"]]}
+    kept["default"] = [["return/mean", "return/low", "return/high"]]
+    assert manifest.look(run.folder).boards == kept
+
+
+@pytest.mark.filterwarnings("ignore:SummaryWriter")
+@pytest.mark.parametrize("layout", [{"a": {"b": "Multiline"}}, {"a": {"b": ["Multiline"]}}, {"a": 1}, None])
+def test_a_layout_that_is_none_harms_nothing_and_is_counted(run: Any, layout: Any) -> None:
+    writer = SummaryWriter("x", run=run, events=False)
+    writer.add_custom_scalars(layout)
+    writer.add_scalar("loss", 1.0, 1)
+    assert any(cause.startswith("summary_writer_add_custom_scalars") for cause in run.bill()["drops"])
+    assert run.bill()["rows"] == 1
+
+
 def test_verbs_the_book_has_no_place_for_are_counted_and_reported_once(run: Any) -> None:
     writer = SummaryWriter("x", run=run, events=False)
-    with pytest.warns(RollbookWarning, match="add_custom_scalars"):
-        writer.add_custom_scalars({"a": {}})
-    writer.add_custom_scalars({"a": {}})
-    assert run.bill()["drops"]["ignored_add_custom_scalars"] == 2
+    with pytest.warns(RollbookWarning, match="add_mesh"):
+        writer.add_mesh("a", [])
+    writer.add_mesh("a", [])
+    assert run.bill()["drops"]["ignored_add_mesh"] == 2
     with pytest.raises(AttributeError, match="no attribute 'plot'"):
         writer.plot()
 

@@ -57,14 +57,16 @@ export function BoardPanel({ close }: { close: () => void }) {
               >
                 <Icon name="pin" />
               </button>
-              <button
-                class="btn bare icon"
-                type="button"
-                aria-label={`Remove the board ${board.name}`}
-                onClick={() => void source.removeBoard(board.name).then(read, failed)}
-              >
-                <Icon name="close" />
-              </button>
+              {board.saved === false ? null : (
+                <button
+                  class="btn bare icon"
+                  type="button"
+                  aria-label={`Remove the board ${board.name}`}
+                  onClick={() => void source.removeBoard(board.name).then(read, failed)}
+                >
+                  <Icon name="close" />
+                </button>
+              )}
             </>
           )}
         </div>

@@ -20,6 +20,7 @@ from rollbook.adapters._run import (
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.events import RARE
 from rollbook.adapters.tensorboard.file_verbs import file_verb, is_one_experiment, read_table
+from rollbook.adapters.tensorboard.layouts import DEFAULT_CATEGORY, DEFAULT_TITLE, boards_of
 from rollbook.adapters.tensorboard.names import named_by
 from rollbook.run.arguments import GoesOn
 from rollbook.run.training import opener_of
@@ -447,6 +448,42 @@ class SummaryWriter:
     # -- hyper-parameters, and the rest
 
     @_counted
+    def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
+        """Charts of several tags. Each category is a board of the page; the layout goes to the event file, too.
+
+        Args:
+          layout: category -> title of a chart -> ["Multiline", tags] or ["Margin", [value, lower, upper]].
+        """
+        self._lay_out("add_custom_scalars", layout)
+        self._to_file("add_custom_scalars", layout)
+
+    @_counted
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = DEFAULT_CATEGORY, title: str = DEFAULT_TITLE
+    ) -> None:
+        """One chart of several tags, as `add_custom_scalars`.
+
+        Args:
+          tags: those that it shows.
+          category, title: where it stands.
+        """
+        self._lay_out("add_custom_scalars_multilinechart", {category: {title: ["Multiline", tags]}})
+        self._to_file("add_custom_scalars_multilinechart", tags, category, title)
+
+    @_counted
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = DEFAULT_CATEGORY, title: str = DEFAULT_TITLE
+    ) -> None:
+        """One chart of a value and its margin, as `add_custom_scalars`; the page draws three curves.
+
+        Args:
+          tags: value, lower, upper.
+          category, title: where it stands.
+        """
+        self._lay_out("add_custom_scalars_marginchart", {category: {title: ["Margin", tags]}})
+        self._to_file("add_custom_scalars_marginchart", tags, category, title)
+
+    @_counted
     def add_hparams(
         self,
         hparam_dict: Mapping[str, object],
@@ -716,7 +753,9 @@ class SummaryWriter:
         )
 
     def _keep(self, verb: str, work: Callable[[Any], object], step: object) -> None:
-        if verb in ("add_text", "add_hparams") and self._is_held(lambda: self._keep(verb, work, step)):
+        if (verb in ("add_text", "add_hparams") or verb.startswith("add_custom")) and self._is_held(
+            lambda: self._keep(verb, work, step)
+        ):
             return
         book: object = self._book if not self._host else self._book_of_host(step)
         if book is None or self._closed:
@@ -736,9 +775,21 @@ class SummaryWriter:
         what = f"SummaryWriter.{verb}()" if where == "summary_writer" else f"{verb}() of the event file"
         self._count.failed(f"{where}_{verb}_{type(err).__name__}", what, err)
 
+    def _lay_out(self, verb: str, layout: Mapping[str, Mapping[str, Sequence[object]]]) -> None:
+        """Keep charts of several keys for the page."""
+
+        def keep(book: Any) -> None:
+            prefix = f"{book.name}/" if book is not book.run else ""
+            book.run.internals.keep_boards(boards_of(layout, prefix))
+
+        self._keep(verb, keep, None)
+
     def _only_file(self, verb: str, *args: object, **kwargs: object) -> None:
         if self._book is not None:
             self._count(f"ignored_{verb}", message=f"SummaryWriter.{verb}() is not kept in the book")
+        self._to_file(verb, *args, **kwargs)
+
+    def _to_file(self, verb: str, *args: object, **kwargs: object) -> None:
         if self.native is None:
             return
         try:
@@ -840,7 +891,8 @@ LEFT_TO_LIBRARIES = (*RARE, "add_openvino_graph")
 """Methods that torch's or tensorboardX's own writer has to have; the last one only tensorboardX's has."""
 
 for _name in LEFT_TO_LIBRARIES:
-    setattr(SummaryWriter, _name, file_verb(_name))
+    if not hasattr(SummaryWriter, _name):
+        setattr(SummaryWriter, _name, file_verb(_name))
 
 
 def _whole(step: object) -> object:

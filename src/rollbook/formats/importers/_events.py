@@ -229,6 +229,33 @@ def images_of(summary: Tagged) -> list[tuple[int, int, bytes]]:
     return [(width, height, image) for image in texts[2:]]
 
 
+def layout_of(value: Tagged) -> dict[str, list[list[str]]]:
+    """Category -> its charts, each a list of tags, of a value of the plugin "custom_scalars"; empty if it is none.
+
+    A chart of margins has three tags of each of its series: the value, its lower and its upper end.
+    """
+    texts = tensor_of(value.content) if value.form == "tensor" else None
+    boards: dict[str, list[list[str]]] = {}
+    for layout in texts if isinstance(texts, list) else []:
+        for category in _messages(layout, 2):
+            name = _text(first(category, 1))
+            for chart in _messages(category, 2):
+                tags = [_text(tag) for lines in _messages(chart, 2) for tag in _messages(lines, 1)]
+                for margins in _messages(chart, 3):
+                    tags += [_text(first(one, n)) for one in _messages(margins, 1) for n in (1, 2, 3)]
+                if tags:
+                    boards.setdefault(name, []).append([tag for tag in tags if tag])
+    return boards
+
+
+def _messages(data: bytes, number: int) -> list[bytes]:
+    return [value for field, value in fields(data) if field == number and isinstance(value, bytes)]
+
+
+def _text(value: int | bytes | None) -> str:
+    return _bytes(value).decode("utf-8", "backslashreplace")
+
+
 def hparams_of(about: bytes) -> tuple[str, dict[str, Any], int | None]:
     """(group, hyper-parameters, final status) of the hparams plugin's data; each empty if missing.
 

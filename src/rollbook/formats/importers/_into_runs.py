@@ -371,7 +371,7 @@ def _write_origin(
             if foreign.status in ("crashed", "killed"):
                 words = foreign.failure or f"{foreign.status}, says {origin['made_by']}"
                 about.attempts[-1].failure = {"type": words, "message": "", "traceback": "", "stderr": ""}
-        about.set(**origin, imported=imported)
+        about.set(**origin, imported=imported, boards=foreign.boards or None)
         manifest.write(folder, about)
 
 

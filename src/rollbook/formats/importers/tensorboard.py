@@ -14,6 +14,7 @@ from rollbook.formats.importers._events import (
     hparams_of,
     images_of,
     last_moment,
+    layout_of,
     records,
     tag_values,
     tensor_of,
@@ -53,8 +54,8 @@ class TensorBoard:
 
     Every value has its own step and wall time, also those that TensorBoard would hide after a restart. The
     configuration is that of the hparams plugin, of a table "|param|value|" as CleanRL logs it, or of a file next to the
-    event files. Images and videos become files of the run with the same bytes. Sounds, graphs and the data of other
-    plugins are left out and counted.
+    event files. Images and videos become files of the run with the same bytes, layouts of charts boards of the page.
+    Sounds, graphs and the data of other plugins are left out and counted.
 
     Args:
       clock: the clock that the steps of the files count.
@@ -111,6 +112,7 @@ class TensorBoard:
     def _columns(self, run: ForeignRun, under: dict[Path, str]) -> Iterator[Row | Scalars]:
         kinds: dict[str, str] = {}  # tag -> plugin: only the first value of a tag has it
         run.left_out.clear()
+        run.boards.clear()
         run.status = "finished"
         shapes: dict[bytes, int] = {}  # of events of one number: all bytes between step and number -> tag
         tags: list[str] = []
@@ -132,7 +134,7 @@ class TensorBoard:
                     for summary in summaries:
                         for one in tag_values(summary):
                             read.append(one)
-                            self._take(one, values, images, kinds, run)
+                            self._take(one, values, images, kinds, run, part)
                 except (BadMessage, struct.error):
                     run.lose("records that are no event")
                     continue
@@ -159,6 +161,7 @@ class TensorBoard:
         images: list[tuple[str, int, int, bytes]],
         kinds: dict[str, str],
         run: ForeignRun,
+        part: str,
     ) -> None:
         """Put one summary value under its tag, its images to the others, or count it as left out."""
         plugin = value.plugin or kinds.get(value.tag, "")
@@ -177,6 +180,11 @@ class TensorBoard:
         if plugin == "hparams":
             if hparams_of(value.about)[2] == 2:
                 run.status = "crashed"
+        elif plugin == "custom_scalars":
+            for name, charts in layout_of(value).items():
+                known = run.boards.setdefault(name, [])
+                own = ([f"{tag}{part}" for tag in chart] for chart in charts)
+                known.extend(chart for chart in own if chart not in known)
         elif made is None:
             what = _WORDS.get(value.form, "") or _WORDS.get(plugin, f"values of the plugin {plugin or value.form!r}")
             run.leave_out(what)

@@ -12,10 +12,11 @@ import msgspec
 
 from rollbook.errors import BadInput, RollbookError
 from rollbook.formats.foreign import is_laid_out
-from rollbook.runs.boards import Board, Boards
+from rollbook.runs.boards import Board, Boards, of_programs
 from rollbook.runs.colours import keep
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.rows import KeysAsk, keys
 from rollbook.server.shared.shapes import Answer, Ask, Refused, plain
 from rollbook.server.shared.state import ServerContext
 from rollbook.system.version import __version__
@@ -162,9 +163,19 @@ def boards_of(context: ServerContext) -> Boards:
 
 
 def boards(context: ServerContext, _: BoardsAsk) -> BoardsAnswer:
-    """All saved views, by name."""
+    """All saved views, by name; then what programs put together, where no view of that name is saved."""
     with _refusing():
-        return BoardsAnswer(boards=boards_of(context).entries())
+        saved = boards_of(context).entries()
+    names = {board.name for board in saved}
+    return BoardsAnswer(boards=[*saved, *(board for board in _of_programs(context) if board.name not in names)])
+
+
+def _of_programs(context: ServerContext) -> list[Board]:
+    rows = [row for row in context.catalogue.snapshot().rows.values() if row.about.get("boards")]
+    if not rows:
+        return []
+    known = keys(context, KeysAsk(runs=[row.key for row in rows[: context.limits.runs]])).keys
+    return of_programs((row.about["boards"] for row in rows), [key.key for key in known])
 
 
 def save(context: ServerContext, ask: BoardAsk) -> Board:
