@@ -71,7 +71,7 @@ def json_lines(folder: Path) -> Path:
     return path
 
 
-SQL = {"trackio": "study.db", "goodseed": "projects/study/runs/rapid-heron.sqlite"}
+SQL = {"optuna": "optuna/study.db", "trackio": "study.db", "goodseed": "projects/study/runs/rapid-heron.sqlite"}
 
 
 def of_database(name: str) -> Callable[[Path], Path]:
@@ -163,7 +163,10 @@ def printed_lines(folder: Path) -> Path:
 SAMPLES: dict[str, Callable[[Path], Path]] = {
     "acme": copied("acme"),
     "aim": aim_with_rocks,
+    "clearml": copied("clearml.zip"),
+    "comet": copied("comet.zip"),
     "csv": progress_csv,
+    "dvclive": copied("dvclive"),
     "goodseed": of_database("goodseed"),
     "ml_agents": ml_agents_run,
     "marl_eval": copied("marl_eval/metrics.json"),
@@ -171,6 +174,7 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "sacred": sacred_run,
     "sb3": copied("sb3"),
     "scores": score_list,
+    "optuna": of_database("optuna"),
     "printed": printed_lines,
     "scalar_files": copied("torchrl"),
     "swanlab": copied("swanlab"),

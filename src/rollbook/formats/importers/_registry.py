@@ -22,6 +22,10 @@ GROUP = "rollbook.importers"
 _IMPORTERS = {
     "wandb": "wandb:Wandb",
     "mlflow": "mlflow:MLflow",
+    "optuna": "optuna:Optuna",
+    "dvclive": "dvclive:DvcLive",
+    "comet": "comet:Comet",
+    "clearml": "clearml:ClearML",
     "trackio": "trackio:Trackio",
     "swanlab": "swanlab:SwanLab",
     "goodseed": "goodseed:GoodSeed",

@@ -46,7 +46,7 @@ _MOST_ENTRIES = 300_000
 """In a larger tree, only this many files and folders are searched."""
 
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts"})
-_OF_MANY = frozenset({".db", ".sqlite"})
+_OF_MANY = frozenset({".db", ".sqlite", ".sqlite3"})
 """Databases hold many runs: the other files in the folder of one need not belong to it."""
 
 
@@ -340,7 +340,7 @@ def _written(run: ForeignRun) -> float:
 def _home_of(one: Found) -> Path | None:
     """The folder that belongs to a run which its tool named; None for databases and files that hold several."""
     files = one.run.files
-    if not files or any(file.suffix in (*_OF_MANY, ".json", ".parquet") for file in files):
+    if not files or any(file.suffix in (*_OF_MANY, ".json", ".parquet", ".log", ".journal", ".zip") for file in files):
         return None
     folder = files[0].parent
     return folder.parent if folder.name in ("metrics", "data") else folder

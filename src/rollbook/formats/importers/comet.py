@@ -1,0 +1,155 @@
+"""Comet's offline experiments: a zip archive with experiment.json and a line of JSON for each message."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+
+from rollbook.formats.importers._archives import UNREADABLE, archives, content, lines
+from rollbook.formats.importers._beside import with_own_names
+from rollbook.formats.importers._database import damaged
+from rollbook.protocols import ForeignRun, Row
+from rollbook.schema.counters import clocks_of
+from rollbook.schema.seeds import named_seed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+_ABOUT, _MESSAGES = "experiment.json", "messages.json"
+_OF_HOST = "sys."
+_NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_OF_COMET = frozenset({"curr_step", "curr_epoch"})
+"""Parameters that Comet logs itself at each step."""
+
+_OTHER = {
+    "file_upload": "files",
+    "upload_in_memory": "files",
+    "remote_file": "files",
+    "standard_output": "console output",
+    "installed_packages": "lists of packages",
+    "os_packages": "lists of packages",
+    "graph": "graphs",
+}
+
+
+class Comet:
+    """Comet's offline experiments (`*.zip` of `OfflineExperiment`): metrics, parameters, name, project, tags.
+
+    Values of one moment, step and epoch are one row; `sys.…` are `system/…`; `log_other` makes notes.
+
+    Args:
+      clock: the clock that Comet's steps count.
+    """
+
+    name = "comet"
+    what = "Comet offline experiment"
+    files = (_MESSAGES,)
+    looks_into = (".zip",)
+
+    def __init__(self, clock: str = "step") -> None:
+        self._clock = clock
+
+    def finds(self, path: Path) -> bool:
+        """Whether there is such an archive, or its files in a folder."""
+        return bool(archives(path, {_ABOUT, _MESSAGES}))
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """A run for each archive, with the name that it was given."""
+        found = archives(path, {_ABOUT, _MESSAGES})
+        made = [self._run(place) for place in found or ([path] if path.is_file() else [])]
+        return with_own_names((run, run.key or "") for run in made)
+
+    def _run(self, place: Path) -> ForeignRun:
+        try:
+            about = json.loads(content(place, _ABOUT))
+            messages = _described(place)
+        except (*UNREADABLE, RecursionError):
+            return damaged(place)
+        if not isinstance(about, dict):
+            return damaged(place)
+        name, config, notes = messages
+        run = ForeignRun(name or place.stem, config=config, seed=named_seed(config), notes=notes)
+        run.project, run.key = str(about.get("project_name") or "") or None, str(about.get("offline_id") or place.stem)
+        run.tags = tuple(sorted(map(str, about.get("tags") or ())))  # Comet keeps a set
+        run.started, run.ended = _seconds(about.get("start_time")), _seconds(about.get("stop_time"))
+        run.files = [place] if place.is_file() else [place / _MESSAGES, place / _ABOUT]
+        run.clocks = (self._clock,)
+        run.rows = functools.partial(self._rows, place, run)
+        return run
+
+    def _rows(self, place: Path, run: ForeignRun) -> Iterator[Row]:
+        run.left_out.clear()
+        values: dict[str, Any] = {}
+        at: tuple[float, dict[str, int]] | None = None
+        for kind, payload in _messages(place, run):
+            if kind != "metric_msg":
+                if kind in _OTHER:
+                    run.leave_out(_OTHER[kind])
+                continue
+            try:
+                metric, moment = payload["metric"], float(payload["local_timestamp"]) / 1000
+                key, value = str(metric["metricName"]), _number(metric["metricValue"])
+                readings = {self._clock: metric.get("step"), "epoch": metric.get("epoch")}
+                clocks = {name: int(reading) for name, reading in readings.items() if reading is not None}
+            except (KeyError, TypeError, ValueError):
+                run.lose("metrics that are no numbers")
+                continue
+            key = f"system/{key.removeprefix(_OF_HOST)}" if key.startswith(_OF_HOST) else key
+            if at != (moment, clocks) or key in values:
+                if at is not None:
+                    yield Row(at[0], {**clocks_of(values), **at[1]}, values)
+                at, values = (moment, clocks), {}
+            values[key] = value
+        if at is not None:
+            yield Row(at[0], {**clocks_of(values), **at[1]}, values)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, str):
+        return _NUMBERS[value] if value in _NUMBERS else float(value)
+    if not isinstance(value, (int, float)):
+        raise TypeError
+    return value
+
+
+def _messages(place: Path, run: ForeignRun) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(kind, content) of each message."""
+    try:
+        for line in lines(place, _MESSAGES):
+            try:
+                message = json.loads(line)
+                yield str(message["type"]), dict(message["payload"])
+            except (ValueError, KeyError, TypeError, RecursionError):
+                run.lose("lines that are no message")
+    except UNREADABLE:
+        run.lose("archives that end early or are damaged")
+
+
+def _described(place: Path) -> tuple[str, dict[str, Any], str]:
+    """The name of an experiment, its parameters (`net|size` is `size` of `net`), and what else was noted."""
+    name, config, notes = "", {}, []  # type: str, dict[str, Any], list[str]
+    for kind, payload in _messages(place, ForeignRun("")):
+        if kind == "parameter_msg" and isinstance(param := payload.get("param"), dict):
+            if param.get("source") != "auto-logged" and param.get("paramName") not in _OF_COMET:
+                _put(config, str(param.get("paramName")).split("|"), param.get("paramValue"))
+        elif kind == "log_other" and payload.get("key") == "Name":
+            name = str(payload.get("value"))
+        elif kind == "log_other" and payload.get("key") not in ("offline_experiment", "hasNestedParams"):
+            notes.append(f"{payload.get('key')}: {payload.get('value')}")
+    return name, config, "\n".join(notes)
+
+
+def _put(config: dict[str, Any], path: list[str], value: object) -> None:
+    for part in path[:-1]:
+        inner = config.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return
+        config = inner
+    config[path[-1]] = value
+
+
+def _seconds(milliseconds: object) -> float | None:
+    return float(milliseconds) / 1000 if isinstance(milliseconds, (int, float)) else None
