@@ -61,17 +61,22 @@ class Workers:
         self._threads = DaemonThreads(at_work + MOST_GIVEN_UP, "rollbook-answer")
         self._limiter: anyio.CapacityLimiter | None = None
 
-    async def run(self, work: Callable[[], Given]) -> Given:
+    async def run(self, work: Callable[[], Given], gone: Callable[[], Awaitable[bool]] | None = None) -> Given:
         """The result of `work`, from a thread.
 
+        Args:
+          gone: whether nobody waits for it any more; then it is not begun.
         Raises:
           Refused: too many wait already, or it took too long.
+          ClientDisconnect: `gone` said so.
         """
         limiter = self._limiter = self._limiter or anyio.CapacityLimiter(self._at_work)
         if limiter.statistics().tasks_waiting >= self._most_waiting:
             raise Refused("too_many", f"{self._most_waiting} requests are waiting already", "Ask again in a moment.")
         with anyio.move_on_after(self._seconds):
             async with limiter:
+                if gone is not None and await gone():
+                    raise ClientDisconnect
                 return await asyncio.wrap_future(self._threads.submit(work))
         raise Refused("timeout", f"this took longer than {self._seconds:g} s", "Ask for a smaller range or fewer runs.")
 
@@ -86,7 +91,9 @@ def answer_with(
         context.asked_at = time.monotonic()
         try:
             ask = await _asked(endpoint, request, context)
-            result = await workers.run(lambda: endpoint.work(context, ask))
+            # A browser goes on while somebody zooms or types; what it has saved is saved all the same.
+            gone = None if endpoint.edits else request.is_disconnected
+            result = await workers.run(lambda: endpoint.work(context, ask), gone)
             if isinstance(result, Streamed):
                 zipped = result.many and "gzip" in request.headers.get("accept-encoding", "")
                 return _streamed(result, workers, zipped)
