@@ -12,6 +12,7 @@ import functools
 import inspect
 import json
 import sys
+from collections import Counter
 
 from rollbook.system.bill import Bill
 
@@ -152,50 +153,18 @@ class Rollouts:
 
     def _train(self, trainer: Any, step: int, texts: dict[str, Any], more: Any, batch: dict[str, list[Any]]) -> None:
         """The rollouts of an update, and that it used them."""
-        import numpy as np
-
-        keys = more.pop("uid", None)
-        if keys is not None and "tag" in batch:  # sorted for the dump
-            index_of = {key: k for k, key in enumerate(batch["key"])}
-            order = [index_of[key] for key in keys]
-            batch = {name: [cells[k] for k in order] for name, cells in batch.items()}
+        batch = _in_dump_order(batch, more.pop("uid", None))
         real = [k for k, tag in enumerate(batch.get("tag") or [{}] * len(batch["key"])) if not tag.get("is_padding")]
-        batch = {name: [cells[k] for k in real] for name, cells in batch.items()}
-        more = {name: [cells[k] for k in real] for name, cells in more.items() if len(cells) == len(texts["outputs"])}
-        texts = {name: [cells[k] for k in real] for name, cells in texts.items()}
-        n = len(real)
+        n_dumped = len(texts["outputs"])
+        batch, texts = _rows(batch, real), _rows(texts, real)
+        more = _rows({name: cells for name, cells in more.items() if len(cells) == n_dumped}, real)
         columns = self._columns(trainer, batch)
         ids = self._log(
             step, "train", texts["inputs"], texts["outputs"], texts["scores"], columns.pop("group"), more, columns
         )
-        if len(ids) != n:
+        if len(ids) != len(real):
             return
-        masks = [np.asarray(cells) != 0 for cells in batch.get("response_mask") or [np.ones(0)] * n]
-        facts: dict[str, list[Any]] = {"reason": [None if mask.any() else "masked" for mask in masks]}
-        if "advantages" in batch:
-            own = [cells[mask[: len(cells)]] for cells, mask in zip(batch["advantages"], masks, strict=True)]
-            facts["advantage"] = [float(cells[0]) if len(cells) else None for cells in own]
-            sizes: dict[str, int] = {}
-            for key in batch["group"]:
-                sizes[key] = sizes.get(key, 0) + 1
-            differs = {key for key, cells in zip(batch["group"], own, strict=True) if cells.any()}
-            for k, key in enumerate(batch["group"]):
-                if facts["reason"][k] is None and sizes[key] > 1 and key not in differs:
-                    facts["reason"][k] = "zero_std"
-        if {"old_log_probs", "rollout_log_probs"} <= set(batch):
-            gaps = [
-                np.abs(a - b)[mask[: len(a)]]
-                for a, b, mask in zip(batch["old_log_probs"], batch["rollout_log_probs"], masks, strict=True)
-            ]
-            facts["gap_mean"] = [float(gap.mean()) if gap.size else None for gap in gaps]
-            facts["gap_max"] = [float(gap.max()) if gap.size else None for gap in gaps]
-        if "rollout_is_weights" in batch:
-            own = [cells[mask[: len(cells)]] for cells, mask in zip(batch["rollout_is_weights"], masks, strict=True)]
-            facts["weight"] = [float(cells.mean()) if len(cells) else None for cells in own]
-        kept = [self._keeps(key) for key in batch["group"]]
-        for name, column in (("old_log_probs", "trainer_logprobs"), ("advantages", "advantages")):
-            if name in batch and any(kept):
-                facts[column] = [cells if keep else None for cells, keep in zip(batch[name], kept, strict=True)]
+        facts = _facts(batch, [self._keeps(group) for group in batch["group"]])
         facts["policy_version"] = columns["policy_version"][0]
         version = getattr(trainer, "current_param_version", None)
         self._fates(ids, step, step - 1 if version is None else int(version), facts)
@@ -426,6 +395,61 @@ def _of_transfer_queue(queue: Any, batch: Any) -> dict[str, list[Any]]:
     for name, column in (("min_global_steps", "first"), ("max_global_steps", "last")):
         found[column] = [_version(tag.get(name)) for tag in batch.tags]
     return found
+
+
+def _rows(columns: Mapping[str, list[Any]], rows: Sequence[int]) -> dict[str, list[Any]]:
+    """These rows of all columns, in this order."""
+    return {name: [cells[k] for k in rows] for name, cells in columns.items()}
+
+
+def _in_dump_order(batch: dict[str, list[Any]], keys: Sequence[str] | None) -> dict[str, list[Any]]:
+    """The batch in the order of a dump, which sorts the rows of TransferQueue by their keys."""
+    if keys is None or "tag" not in batch:
+        return batch
+    index_of = {key: k for k, key in enumerate(batch["key"])}
+    return _rows(batch, [index_of[key] for key in keys])
+
+
+def _facts(batch: dict[str, list[Any]], keeps_tokens: list[bool]) -> dict[str, list[Any]]:
+    """What an update did with each rollout: columns for `run.rollouts.trained`, from the tokens that the mask counts.
+
+    Args:
+      keeps_tokens: for which rollouts lists with a value per token are kept, too.
+    """
+    import numpy as np
+
+    masks = [np.asarray(cells) != 0 for cells in batch.get("response_mask") or [np.ones(0)] * len(batch["key"])]
+
+    def counted(rows: list[Any]) -> list[Any]:
+        return [cells[mask[: len(cells)]] for cells, mask in zip(rows, masks, strict=True)]
+
+    facts: dict[str, list[Any]] = {"reason": [None if mask.any() else "masked" for mask in masks]}
+    if "advantages" in batch:
+        advantages = counted(batch["advantages"])
+        facts["advantage"] = [float(cells[0]) if len(cells) else None for cells in advantages]
+        level = _without_difference(batch["group"], advantages)
+        facts["reason"] = [
+            "zero_std" if why is None and group in level else why
+            for why, group in zip(facts["reason"], batch["group"], strict=True)
+        ]
+    if {"old_log_probs", "rollout_log_probs"} <= set(batch):
+        pairs = zip(batch["old_log_probs"], batch["rollout_log_probs"], strict=True)
+        gaps = counted([np.abs(trainer - sampler) for trainer, sampler in pairs])
+        facts["gap_mean"] = [float(gap.mean()) if gap.size else None for gap in gaps]
+        facts["gap_max"] = [float(gap.max()) if gap.size else None for gap in gaps]
+    if "rollout_is_weights" in batch:
+        weights = counted(batch["rollout_is_weights"])
+        facts["weight"] = [float(cells.mean()) if len(cells) else None for cells in weights]
+    for name, column in (("old_log_probs", "trainer_logprobs"), ("advantages", "advantages")):
+        if name in batch and any(keeps_tokens):
+            facts[column] = [cells if keep else None for cells, keep in zip(batch[name], keeps_tokens, strict=True)]
+    return facts
+
+
+def _without_difference(groups: list[str], advantages: list[Any]) -> set[str]:
+    """Groups of several rollouts, all of whose advantages are 0: nothing is learned from them."""
+    differ = {group for group, cells in zip(groups, advantages, strict=True) if cells.any()}
+    return {group for group, n in Counter(groups).items() if n > 1} - differ
 
 
 def _array(tensor: Any) -> Any:
