@@ -202,36 +202,11 @@ def scan_of(
         stream.
       apart: columns that get inner names in any case.
     """
-    # DuckDB reads large parts itself. Files that keep moving during the query, and small ones, are read here.
     scannable = {id(piece): piece for piece in pieces if _can_be_scanned(table, piece)}
-    parts = scannable
-    if tries > 2 or (tries and parts_now is not None):
-        parts = {number: piece for number, piece in parts.items() if _is_large([piece])}
-    if not _is_large(parts.values()):
-        parts = {}
-    chosen = {number: _condition(piece, run) for number, piece in parts.items()}
-    parts = {number: piece for number, piece in parts.items() if chosen[number] is not None}
+    parts, chosen = _large_parts(scannable, run, tries, is_streaming=parts_now is not None)
     others = [piece for piece in pieces if id(piece) not in parts]
-    # Of the others, rows that may be many are a stream; the rest is a table in memory.
-    stream, left = None, others
-    if parts_now is not None and not apart:
-        moving = [piece for piece in others if piece.is_frames or (id(piece) in scannable and "seq" in piece.columns)]
-        stream = _stream(table, moving, run, parts_now)
-        if stream is not None:
-            streamed = {id(piece) for piece in moving}
-            left = [piece for piece in others if id(piece) not in streamed]
-    rest = _rest(table, left, run)
-    if stream is not None:
-        # A column whose types have nothing in common becomes JSON, and only a table can be converted.
-        none = empty_table(stream.schema)
-        if any(
-            _must_be_json([field.type, none.schema.field(field.name).type])
-            for field in rest.schema
-            if field.name in none.column_names
-        ):
-            stream, rest = None, _rest(table, others, run)
-        else:
-            rest = join_tables([none, rest])
+    moving = [piece for piece in others if piece.is_frames or (id(piece) in scannable and "seq" in piece.columns)]
+    stream, rest = _stream_and_rest(table, others, moving, run, None if apart else parts_now)
     columns = {number: _columns(piece, run) for number, piece in parts.items()}
     kinds = _kinds(parts, columns, rest)
     if kinds is None:  # columns without a common type become JSON text, made by rollbook
@@ -248,7 +223,7 @@ def scan_of(
     ]
     # The queries over the large parts, oldest first, each also with row numbers.
     queries, numbered = (
-        [_query(piece, columns[number], kinds, chosen[number] or "", with_number, alike) for number, piece in scanned]
+        [_query(piece, columns[number], kinds, chosen[number], with_number, alike) for number, piece in scanned]
         for with_number in (False, True)
     )
     shared = ["time", *(c for c in run.clocks if c in kinds), *IDENTITY]
@@ -263,6 +238,43 @@ def scan_of(
     rest = _with_inner(rest, alike)
     again = partial(_again, table, pieces, run, tries) if queries or stream is not None else None
     return Scan(queries, rest, names, parts_of, stream, numbered, empty, alike, again)
+
+
+def _large_parts(
+    scannable: dict[int, Piece], run: Context, tries: int, *, is_streaming: bool
+) -> tuple[dict[int, Piece], dict[int, str]]:
+    """The parts that DuckDB reads itself, and the condition under which their rows count."""
+    parts = scannable
+    if tries > 2 or (tries and is_streaming):  # files keep moving: small ones, which are merged most, are read here
+        parts = {number: piece for number, piece in parts.items() if _is_large([piece])}
+    if not _is_large(parts.values()):
+        return {}, {}
+    conditions = ((number, _condition(piece, run)) for number, piece in parts.items())
+    chosen = {number: condition for number, condition in conditions if condition is not None}
+    return {number: parts[number] for number in chosen}, chosen
+
+
+def _stream_and_rest(
+    table: str, pieces: Pieces, moving: Pieces, run: Context, parts_now: Callable[[], Pieces] | None
+) -> tuple[RowStream | None, pa.Table]:
+    """What DuckDB does not read itself: `moving` as a stream if its rows may be many, the others in memory.
+
+    The table in memory then has the columns of the stream, too.
+    """
+    stream = None if parts_now is None else _stream(table, moving, run, parts_now)
+    if stream is None:
+        return None, _rest(table, pieces, run)
+    streamed = {id(piece) for piece in moving}
+    rest = _rest(table, [piece for piece in pieces if id(piece) not in streamed], run)
+    none = empty_table(stream.schema)
+    # A column whose types have nothing in common becomes JSON, and only a table can be converted.
+    if any(
+        _must_be_json([field.type, none.schema.field(field.name).type])
+        for field in rest.schema
+        if field.name in none.column_names
+    ):
+        return None, _rest(table, pieces, run)
+    return stream, join_tables([none, rest])
 
 
 def _again(table: str, pieces: Pieces, run: Context, tries: int, names: Collection[str]) -> Scan:
