@@ -16,6 +16,12 @@ from rollbook.schema.question import Question, options
 from rollbook.schema.solved import RULE, number_in
 from rollbook.system.texts import amount
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rollbook.book import Book
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _EMPTY = {
@@ -100,14 +106,7 @@ def rollouts(run: str, question: str, limit: int, root: str, as_json: bool, as_c
         raise click.UsageError("history is about one prompt: --id ROLLOUT, the id of one of its rollouts")
     book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")
     most = limit + 1 if limit >= 0 else limit
-    if question == _LIST:
-        answer = book.rollouts(**chosen_options, limit=most)
-    elif question == "prompts":
-        answer = book.rollout_prompts(**chosen_options, limit=most)
-    elif question == "curves":
-        answer = book.rollout_curves(**chosen_options).slice(0, most if most >= 0 else None)
-    else:
-        answer = book.rollout_answer(question, **chosen_options, limit=most)  # type: ignore[arg-type]
+    answer = _answer(book, question, chosen_options, most)
     solved = chosen_options.get("solved")
     if question == "prompts" and answer.num_rows:
         remark(_solved(book.solved_above() if solved is None else None, None if solved is None else str(solved)))
@@ -115,26 +114,46 @@ def rollouts(run: str, question: str, limit: int, root: str, as_json: bool, as_c
     if as_json or as_csv:
         print_arrow(shown, as_json=as_json, as_csv=as_csv)
     else:
-        if question != _LIST:
-            remark(RolloutQueries.QUESTIONS[question])
-        if shown.num_rows or question in (_LIST, "history"):
-            names = shown.column_names
-            if question == _LIST:
-                names = [name for name in names if shown[name].null_count < max(1, shown.num_rows)]
-                own = [*_OF_GROUPS, "task_id", "prompt"] if chosen_options.get("by_group") else ["rollout_id", *_PLAIN]
-                names = [name for name in own if name in names]
-            rows = in_microseconds(shown.select(names)).to_pylist()
-            print_fitted(rows, names, wide=_WIDE.get(question, ""), width=terminal_width())
-        elif book.row_count("rollouts"):
-            remark(f"nothing to list: {_EMPTY[question]}")
-        else:
-            remark("nothing to list: the run has no rollouts. `run.rollouts` records them")
-    if question == "fates" and not (as_json or as_csv):
+        _print_for_people(book, question, shown, by_group=bool(chosen_options.get("by_group")))
+    if answer.num_rows > limit:
+        remark(f"only the first {limit:,} rows; --limit shows more")
+
+
+def _answer(book: Book, question: str, chosen_options: dict[str, Any], most: int) -> pa.Table:
+    if question == _LIST:
+        return book.rollouts(**chosen_options, limit=most)
+    if question == "prompts":
+        return book.rollout_prompts(**chosen_options, limit=most)
+    if question == "curves":
+        return book.rollout_curves(**chosen_options).slice(0, most if most >= 0 else None)
+    return book.rollout_answer(question, **chosen_options, limit=most)  # type: ignore[arg-type]
+
+
+def _print_for_people(book: Book, question: str, shown: pa.Table, *, by_group: bool) -> None:
+    """What was asked, the table, and what is not in it or why it is empty."""
+    from rollbook.book import RolloutQueries
+
+    if question != _LIST:
+        remark(RolloutQueries.QUESTIONS[question])
+    if shown.num_rows or question in (_LIST, "history"):
+        names = _listed(shown, by_group) if question == _LIST else shown.column_names
+        rows = in_microseconds(shown.select(names)).to_pylist()
+        print_fitted(rows, names, wide=_WIDE.get(question, ""), width=terminal_width())
+    elif book.row_count("rollouts"):
+        remark(f"nothing to list: {_EMPTY[question]}")
+    else:
+        remark("nothing to list: the run has no rollouts. `run.rollouts` records them")
+    if question == "fates":
         (evaluations,) = book.sql("select count(*) from rollouts where mode = 'eval'").fetchall()[0]
         if evaluations:
             remark(f"not among these: {amount(evaluations, 'rollout')} of evaluations, which are not trained on")
-    if answer.num_rows > limit:
-        remark(f"only the first {limit:,} rows; --limit shows more")
+
+
+def _listed(shown: pa.Table, by_group: bool) -> list[str]:
+    """The columns of the list for people: those that have a value."""
+    own = [*_OF_GROUPS, "task_id", "prompt"] if by_group else ["rollout_id", *_PLAIN]
+    filled = {name for name in shown.column_names if shown[name].null_count < max(1, shown.num_rows)}
+    return [name for name in own if name in filled]
 
 
 def _solved(above: float | None, given: str | None) -> str:
