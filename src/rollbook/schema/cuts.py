@@ -124,6 +124,7 @@ def cut_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tupl
     Raises:
       UnknownKey: no row before that has a reading of the clock.
     """
+    # attempt -> (writer, lane) -> (seq, time) of its first row beyond the reading; attempt -> writers with the clock
     beyond: dict[int, dict[tuple[str, int], tuple[int, int]]] = {}
     knowing: dict[int, set[str]] = {}
     lowest: int | None = None
@@ -134,12 +135,14 @@ def cut_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tupl
         lowest = ends[0] if lowest is None else min(lowest, ends[0])
         knowing.setdefault(lane.attempt, set()).add(lane.writer)
         _keep_first(beyond.setdefault(lane.attempt, {}), lane, lane.first_beyond({clock: value}))
+    # The main writers decide where the clock passed the reading, or all that know it if the main ones do not.
     if any(writers & rows.mains for writers in knowing.values()):
         owners = rows.mains
     else:
         owners = frozenset().union(*knowing.values()) if knowing else frozenset()
     passed = [n for n, found in beyond.items() if any(writer in owners for writer, _ in found)]
     attempt = min(passed) if passed else max((n for n, w in knowing.items() if w & owners), default=0)
+    # Writers with the clock are cut at their own rows, the others of the machine at the moment of the first of these.
     bounds = _Bounds(rows, attempt)
     for (writer, lane_number), (seq, time_ns) in beyond.get(attempt, {}).items():
         bounds.at(writer, lane_number, seq)
@@ -148,18 +151,33 @@ def cut_at(rows: RunRows, clock: str, value: int, clocks: Sequence[str]) -> tupl
     if first is not None:
         bounds.since_elsewhere(first[1], first[0], but=knowing[attempt])
     cut = bounds.cut()
+    # The row to go back to may be of an earlier attempt, if this one has no row before the cut.
     for number in sorted((n for n in knowing if n <= attempt), reverse=True):
-        best: tuple[int, int, dict[str, int]] | None = None
-        for lane in rows.lanes(clocks, number):
-            if lane.writer in owners:
-                own = cut.get(lane.writer) if number == attempt else None
-                found = lane.last_known(clock, _ALL if own is None else own.get(lane.lane, 0))
-                if found is not None and (best is None or found[:2] > best[:2]):
-                    best = found
-        if best is not None:
-            return attempt, bounds.named(cut, best[0]), best[2]
+        newest = _newest_known(rows, clock, clocks, number, owners, cut if number == attempt else None)
+        if newest is not None:
+            return attempt, bounds.named(cut, newest[0]), newest[2]
     seen = "no row has a reading of it" if lowest is None else f"its readings begin at {lowest}"
     raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {seen}")
+
+
+def _newest_known(
+    rows: RunRows,
+    clock: str,
+    clocks: Sequence[str],
+    attempt: int,
+    owners: frozenset[str],
+    cut: Mapping[str, Mapping[int, int]] | None,
+) -> tuple[int, int, dict[str, int]] | None:
+    """The newest row of an attempt that has a reading of the clock, as `last_known` gives it; before a cut if given."""
+    newest: tuple[int, int, dict[str, int]] | None = None
+    for lane in rows.lanes(clocks, attempt):
+        if lane.writer not in owners:
+            continue
+        own = None if cut is None else cut.get(lane.writer)
+        found = lane.last_known(clock, _ALL if own is None else own.get(lane.lane, 0))
+        if found is not None and (newest is None or found[:2] > newest[:2]):
+            newest = found
+    return newest
 
 
 class _Bounds:
