@@ -203,7 +203,7 @@ def short(text: object, longest: int = 60) -> str:
 
 
 def shorts(texts: Iterable[object], longest: int) -> list[str]:
-    """Names that stand beside each other, each on one line: two that differ stay different."""
+    """Names side by side, each on one line: two that differ stay different."""
     return short_names([printable(text) for text in texts], longest)
 
 

@@ -95,7 +95,7 @@ def axis_order(column: str) -> int:
 def standing(rows: Sequence[Mapping[str, object]]) -> frozenset[str]:
     """The columns called like a clock that have one reading in all of some rows: they say where a training shall end.
 
-    LLaMA-Factory's `total_steps` stands beside `current_steps`. Fewer than three rows show nothing.
+    LLaMA-Factory's `total_steps` is next to `current_steps`. Fewer than three rows show nothing.
 
     Args:
       rows: the first ones of a file.

@@ -88,7 +88,7 @@ the same without it, unless it has a reader of its own; null is no matter of rea
 
 
 def ignore(_text: str, _field: str) -> None:
-    """Problems that nobody asked for."""
+    """For reads that report no problems."""
 
 
 @dataclass_transform(kw_only_default=True)

@@ -169,7 +169,7 @@ _MADE_AGAIN = "run.json was missing or damaged; rebuilt from the writers' record
 
 
 _TOLD_BY_ROWS = ("attempt", "attempts", "created", "ended", "status")
-"""Fields that are made anew without loss."""
+"""Fields that can be made again without loss."""
 
 
 def _repair_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[str]:

@@ -259,7 +259,7 @@ def attempts_of(book: Book) -> list[Attempt]:
         status = _text(entry.get("status"))
         if status == "running":  # what it said last itself
             status = book.status if entry["n"] == last else "crashed"
-        before = by_number.get(entry.get("parent")) or by_number.get(entry["n"] - 1) or {}  # one that began anew
+        before = by_number.get(entry.get("parent")) or by_number.get(entry["n"] - 1) or {}  # it started over
         attempts.append(
             Attempt(
                 n=entry["n"],

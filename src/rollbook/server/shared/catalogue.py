@@ -61,7 +61,7 @@ class RunRow:
 
     @property
     def is_live(self) -> bool:
-        """Whether it is being written, so far as is known."""
+        """Whether it is being written, as far as is known."""
         return self.status == "running"
 
     @property

@@ -246,7 +246,7 @@ def _stretch(db: Locked, last: float, ask: TimelineAsk) -> tuple[float, float]:
 
 
 def cost(context: ServerContext, ask: RunAsk) -> CostAnswer:
-    """rollbook's own cost in the run, so far as it is recorded."""
+    """rollbook's own cost in the run, as far as it is recorded."""
     row = context.row(ask.run)
     facts = context.facts.now(row)
     own = {key: value for key, value in facts.latest.items() if key.startswith("rollbook/")}
