@@ -20,9 +20,9 @@ from foreign_samples import SAMPLES, WRITTEN
 from rollbook.errors import BadInput
 from rollbook.formats import importers
 from rollbook.formats.foreign import found
+from rollbook.formats.importers._found import Found
 from rollbook.formats.importers._into_runs import import_one
 from rollbook.formats.importers._registry import patterns
-from rollbook.formats.importers._walk import Found
 from rollbook.values import Histogram
 
 NAMES = importers.names()

@@ -13,9 +13,9 @@ from foreign_samples import SAMPLES
 from rollbook import testing
 from rollbook.formats import importers
 from rollbook.formats.importers import _registry as importers_registry
+from rollbook.formats.importers._found import Found
 from rollbook.formats.importers._into_runs import EARLY, early_fields
 from rollbook.formats.importers._names import as_name
-from rollbook.formats.importers._walk import Found
 
 
 @pytest.mark.parametrize("check", testing.IMPORTER_CHECKS.values(), ids=testing.IMPORTER_CHECKS)

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import BadInput, RollbookError
+from rollbook.formats.importers._found import Found
 from rollbook.formats.importers._labels import labels_of
-from rollbook.formats.importers._walk import Found, Walk, found
+from rollbook.formats.importers._walk import Walk, found
 from rollbook.runs.catalog import stamped
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE

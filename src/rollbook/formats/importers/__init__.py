@@ -16,9 +16,10 @@ from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.formats.importers._found import Found
     from rollbook.formats.importers._into_runs import Imported, import_runs
     from rollbook.formats.importers._labels import LABELS_FILE, field_of, label, labels_of, lines_in
-    from rollbook.formats.importers._walk import Found, Walk, found
+    from rollbook.formats.importers._walk import Walk, found
 
 __all__ = [
     "GROUP",
@@ -43,6 +44,7 @@ __getattr__, __dir__ = attach(
     {
         "rollbook.formats.importers._into_runs": ("Imported", "import_runs"),
         "rollbook.formats.importers._labels": ("LABELS_FILE", "field_of", "label", "labels_of", "lines_in"),
-        "rollbook.formats.importers._walk": ("Found", "Walk", "found"),
+        "rollbook.formats.importers._found": ("Found",),
+        "rollbook.formats.importers._walk": ("Walk", "found"),
     },
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import FROM_NAME, complete, hydra_of
+from rollbook.formats.importers._found import Found
 from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._media import filed
 from rollbook.formats.importers._names import as_name
@@ -18,7 +19,7 @@ from rollbook.formats.importers._paths import read_path
 from rollbook.formats.importers._registry import choose, make, what
 from rollbook.formats.importers._registry import names as importer_names
 from rollbook.formats.importers._tables import HALF, is_settled
-from rollbook.formats.importers._walk import Found, Walk, told_apart
+from rollbook.formats.importers._walk import Walk, told_apart
 from rollbook.protocols import ForeignRun, Row
 from rollbook.run.origin.config import plain
 from rollbook.run.resuming import find_to_resume

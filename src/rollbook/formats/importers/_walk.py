@@ -23,10 +23,12 @@ from pathlib import Path
 
 from rollbook.errors import RollbookError, UnknownOption
 from rollbook.formats.importers._companions import joined
-from rollbook.formats.importers._names import EVENT_FILE, as_name
-from rollbook.formats.importers._paths import NEUTRAL, STAGES
+from rollbook.formats.importers._found import Found
+from rollbook.formats.importers._names import as_name
+from rollbook.formats.importers._paths import NEUTRAL
 from rollbook.formats.importers._positions import read_paths
 from rollbook.formats.importers._registry import looks_into, make, patterns
+from rollbook.formats.importers._stages import stages_joined, written
 from rollbook.schema import manifest
 from rollbook.schema.run_files import MANIFEST_FILE
 
@@ -34,7 +36,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
-    from rollbook.formats.importers._paths import PathFacts
     from rollbook.formats.importers._recorded import Recorded
     from rollbook.protocols import ForeignRun, Importer
 
@@ -52,43 +53,6 @@ _OF_MANY = frozenset({".db", ".sqlite", ".sqlite3"})
 
 _OF_FILES = frozenset({"csv", "jsonl", "scores", "printed"})
 """Formats of single files, which may be in the opened folder next to others."""
-
-
-class Found:
-    """A run of another tool.
-
-    Attributes:
-      run: the run, with its name.
-      format_name: the format that reads it; further ones may add to it.
-      found_in: the folder or file that was given to the importer.
-      identity: recognises it the next time, whatever its name has become.
-      parts: the folders of its path below the folder that was opened.
-      changed: when the newest of its files changed.
-      path_facts: what its path says; None if the run is not one of a path.
-    """
-
-    __slots__ = ("changed", "format_name", "found_in", "identity", "parts", "path_facts", "run")
-
-    def __init__(self, run: ForeignRun, format_name: str, found_in: Path) -> None:
-        self.run, self.format_name, self.found_in = run, format_name, found_in
-        home = os.path.abspath(found_in if run.home is None else run.home)
-        own = run.part if run.home is not None else f"{run.project or ''}\0{run.name}"
-        own = own if run.key is None else run.key
-        self.identity = f"{format_name}\0{home}\0{own}"
-        self.parts: tuple[str, ...] = ()
-        self.changed = 0
-        self.path_facts: PathFacts | None = None
-
-    @property
-    def labelled(self) -> Path:
-        """The file or folder that labels speak of: the file of a run that is one of several in a folder."""
-        run = self.run
-        return run.files[0] if run.files and (run.part or run.home is None) else run.home or self.found_in
-
-    def stamp(self) -> None:
-        """Note when the newest of its files changed."""
-        with contextlib.suppress(OSError):
-            self.changed = max((os.stat(file).st_mtime_ns for file in self.run.files), default=0)
 
 
 class Walk:
@@ -200,22 +164,8 @@ class Walk:
                 whole.setdefault(one.run.home, []).append(one)
         owners = {_home_of(one): one for one in every if one.run.home is None and _home_of(one) is not None}
         prefixes: dict[int, str] = {}
-        for home in sorted(whole, key=lambda home: len(home.parts), reverse=True):
-            above, name = home.parent, home.name.lower()
-            if name not in STAGES and name not in NEUTRAL:
-                continue
-            beside = [other for other in whole if other.parent == above and other != home]
-            others = any(other.name.lower() not in STAGES | NEUTRAL for other in beside)
-            if above in whole and above not in (self._base, self._real) and not others:
-                pass
-            elif name in STAGES and any(other.name.lower() in STAGES for other in beside) and not others:
-                for one in whole[home]:
-                    one.run.home = above
-            else:
-                continue
-            for one in whole[home]:
-                prefixes[id(one)] = f"{home.name}/" if name in STAGES else ""
-            whole.setdefault(above, []).extend(whole.pop(home))
+        parts = [one for one in every if one.run.home is not None and one.run.part]
+        earlier = stages_joined(whole, parts, prefixes, (self._base, self._real))
         for home in list(whole):
             owner = next((owners[above] for above in (home, *home.parents) if above in owners), None)
             if owner is not None:
@@ -227,6 +177,9 @@ class Walk:
             if rest or prefix:
                 joined(first.run, prefix, [(one.run, one.format_name, prefixes.get(id(one), "")) for one in rest])
                 inner.update(map(id, rest))
+        for first, *rest in earlier:
+            joined(first.run, prefixes[id(first)], [(one.run, one.format_name, prefixes[id(one)]) for one in rest])
+            inner.update(map(id, rest))
         left = [one for one in every if id(one) not in inner]
         apart = {id(tensorboard): zoo for zoo, tensorboard in _of_zoo(left)}
         for one in left:
@@ -316,7 +269,7 @@ def _of_zoo(runs: list[Found]) -> list[tuple[Found, Found]]:
             continue
         fitting = events.get((named[1], home.parent.name.lower(), named[2]), [])
         started = _started(one.run) if fitting else None
-        same = [other for other in fitting if started is not None and abs(_written(other.run) - started) < _SOON]
+        same = [other for other in fitting if started is not None and abs(written(other.run) - started) < _SOON]
         if len(same) == 1:
             pairs.append((one, same[0]))
     return pairs
@@ -330,11 +283,6 @@ def _started(run: ForeignRun) -> float | None:
             return float(json.loads(stream.readline(10_000)[1:])["t_start"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def _written(run: ForeignRun) -> float:
-    """The earliest time in the names of a run's event files."""
-    return min((float(match[1]) for file in run.files if (match := EVENT_FILE.match(file.name))), default=0.0)
 
 
 def _home_of(one: Found) -> Path | None:
