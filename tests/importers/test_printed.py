@@ -12,7 +12,7 @@ import pytest
 
 import rollbook
 import wild
-from rollbook.formats.importers import choose
+from rollbook.formats.importers import choose, printed
 
 
 def stable_baselines(n: int) -> str:
@@ -117,3 +117,26 @@ def test_a_file_of_rows_is_not_asked_about_because_a_program_might_have_printed_
     rows = tmp_path / "run.jsonl"
     rows.write_text("".join(f'{{"step": {step}, "loss": {1 / (step + 1)}}}\n' for step in range(9)))
     assert choose(rows) == "jsonl"
+
+
+def test_a_log_that_has_not_changed_is_not_read_to_be_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    log = tmp_path / "logs" / "train.log"
+    log.parent.mkdir()
+    row = PRINTED["one line"][0]
+    log.write_text("".join(map(row, range(5))) * 2)
+    read: list[Path] = []
+    whole = printed._trainings_in
+
+    def counted(file: Path) -> int:
+        read.append(file)
+        return whole(file)
+
+    monkeypatch.setattr(printed, "_trainings_in", counted)
+    for more in ("", "", "".join(map(row, range(5)))):
+        with open(log, "a") as out:
+            out.write(more)
+        assert len(list(printed.Printed().runs(log.parent))) == (3 if more else 2)
+    assert read == [log, log]

@@ -6,7 +6,9 @@ are read alike. The lines have to name a counter (`episode`, `step`, `epoch` …
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import os
 import re
 from collections import Counter
@@ -17,7 +19,8 @@ from rollbook.formats.importers._names import is_result, names_of_returns
 from rollbook.formats.importers._tables import HALF, is_settled, moment_of, value_of
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import x_clock
-from rollbook.system.files import run_name_of
+from rollbook.system.files import read_json, run_name_of, user_cache, write_json
+from rollbook.system.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,8 +94,7 @@ class Printed:
         home = base.parent if path.is_file() else base
         files = _files(path)
         made: list[ForeignRun] = []
-        for file in files:
-            trainings = _trainings_in(file)
+        for file, trainings in zip(files, _counted(home, files), strict=True):
             for n in range(max(1, trainings) if path.is_file() else trainings):
                 run = ForeignRun(run_name_of(home), files=[file], home=home)
                 run.part = f"{file.stem}-{n + 1}" if n else file.stem
@@ -138,6 +140,27 @@ def _rows(file: Path, run: ForeignRun, training: int) -> Iterator[Row]:
         for name, reading in counters.items():
             clocks.setdefault(_clock_of(name), reading)
         yield Row(moment, clocks, {names.get(name, name): value for name, value in values.items()})
+
+
+def _counted(home: Path, files: list[Path]) -> list[int]:
+    """How many trainings each log of a folder holds; kept in the user's cache, for counting reads all of a log."""
+    digest = hashlib.blake2b(os.fsencode(home), digest_size=12).hexdigest()
+    kept = os.path.join(user_cache(), "printed", f"{digest}.json")
+    before = read_json(kept) if files else {}
+    known = before.get("logs") if before.get("read_by") == __version__ else None
+    now: dict[str, list[int]] = {}
+    for file in files:
+        with contextlib.suppress(OSError):
+            stat = os.stat(file)
+            stamp = [stat.st_mtime_ns, stat.st_size]
+            entry = known.get(file.name) if isinstance(known, dict) else None
+            is_same = isinstance(entry, list) and len(entry) == 3 and entry[:2] == stamp and type(entry[2]) is int
+            now[file.name] = entry if is_same and entry is not None else [*stamp, _trainings_in(file)]
+    if now and now != known:
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(kept), mode=0o700, exist_ok=True)
+            write_json(kept, {"read_by": __version__, "logs": now})
+    return [now[file.name][2] if file.name in now else 0 for file in files]
 
 
 def _trainings_in(file: Path) -> int:
