@@ -66,7 +66,7 @@ def test_compare_offers_its_own_controls_and_no_options(page: Any, serve: Any, s
     page.tab.reload()
     page.settled()
     page.tab.get_by_role("button", name="score steps to 500").click()
-    page.tab.get_by_role("menuitemradio", name="last", exact=True).click()
+    page.tab.locator(".menu").get_by_role("button", name="last", exact=True).click()
     page.tab.wait_for_function("() => location.hash.includes('score=last')")
     page.settled()
     assert page.errors == []

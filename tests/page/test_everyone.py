@@ -111,6 +111,30 @@ def test_axe_finds_nothing_moderate_or_worse_by_any_of_its_rules(
     assert {place: wrong for place, wrong in told.items() if wrong} == {}
 
 
+@pytest.mark.parametrize("screen", SCREENS)
+def test_axe_finds_nothing_in_any_open_menu_either(
+    tab_of: Any, serve: Any, looked_at: tuple[Path, dict[str, str]], screen: str
+) -> None:
+    folder, runs = looked_at
+    theme, width, height = SCREENS[screen]
+    page = tab_of(width, height)
+    told = {}
+    for place in ("runs?g=none", "compare", "sweep", "rollouts?run={agents}"):
+        page.tab.goto("about:blank")
+        page.open(f"{serve(folder)}?theme={theme}", f"#/{place.format(**runs)}").settled()
+        page.tab.evaluate(AXE.read_text())
+        buttons = page.tab.locator("main [popovertarget]:visible, .top [popovertarget]:visible")
+        for n in range(buttons.count()):
+            buttons.nth(n).evaluate("one => { one.scrollIntoView({block: 'center'}); one.click(); }")
+            page.tab.wait_for_selector(".menu:popover-open :is(button, input, a, p)")
+            page.settled()
+            found = page.tab.evaluate(ASK_AXE)
+            told[place, n] = [(one["id"], one["nodes"][0]["html"][:200]) for one in found]
+            page.tab.keyboard.press("Escape")
+    assert len(told) >= 10
+    assert {place: wrong for place, wrong in told.items() if wrong} == {}
+
+
 def test_no_control_is_cut_or_covered_at_any_width(
     page: Any, serve: Any, looked_at: tuple[Path, dict[str, str]]
 ) -> None:

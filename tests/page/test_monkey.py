@@ -27,7 +27,7 @@ def click(page: Any, dice: random.Random) -> None:
     """Something that can be clicked and leads to no download or other site."""
     page.tab.evaluate(
         """at => {
-            const all = [...document.querySelectorAll('button, a[href^="#"], [role=menuitemradio], .grid-row')].filter(
+            const all = [...document.querySelectorAll('button, a[href^="#"], .grid-row')].filter(
                 one => one.checkVisibility() && !one.disabled && !/download|save|stop/i.test(one.textContent));
             all[Math.floor(at * all.length)]?.click();
         }""",

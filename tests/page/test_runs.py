@@ -61,11 +61,11 @@ def test_runs_are_grouped_and_coloured_by_any_setting_from_a_menu(page: Any, ser
     page.open(serve(recorded)).drawn(2).settled()
     names = page.tab.locator(".grid-row.group .runname")
     page.tab.locator("#group-by").click()
-    page.tab.get_by_role("menuitemradio", name="seed", exact=False).first.click()
+    page.tab.locator(".choice:visible").filter(has_text="seed").first.click()
     page.tab.wait_for_function("() => document.querySelectorAll('.grid-row.group').length === 3")
     page.tab.keyboard.press("Escape")
     page.tab.locator("#group-by").click()
-    page.tab.get_by_role("menuitemradio", name="nothing").click()
+    page.tab.locator(".choice:visible").filter(has_text="nothing").click()
     names.first.wait_for(state="detached")
     colors = "() => [...document.querySelectorAll('.square[aria-pressed=true] i')].map(one => one.className)"
     page.tab.keyboard.press("Control+a")
@@ -73,14 +73,14 @@ def test_runs_are_grouped_and_coloured_by_any_setting_from_a_menu(page: Any, ser
     own = page.tab.evaluate(colors)
     assert len(set(own)) == 6
     page.tab.locator("#color-by").click()
-    page.tab.get_by_role("menuitemradio", name="lr").click()
+    page.tab.locator(".choice:visible").filter(has_text="lr").click()
     page.tab.wait_for_function(f"() => new Set(({colors})()).size === 2 && !({colors})().includes('dot s0')")
     legend = page.tab.locator(".foot [aria-label='Colours by lr']")
     assert legend.inner_text().split() == ["3e-4", "0.001"]
     shown = legend.locator("i").evaluate_all("all => all.map(one => one.className)")
     assert set(shown) == set(page.tab.evaluate(colors))
     page.tab.locator("#color-by").click()
-    page.tab.get_by_role("menuitemradio", name="each its own").click()
+    page.tab.locator(".choice:visible").filter(has_text="each its own").click()
     page.tab.wait_for_function(f"() => new Set(({colors})()).size === 6")
     assert page.tab.evaluate(colors) == own, "colour by is a view: it overwrites nothing"
     assert page.errors == []
@@ -236,7 +236,7 @@ def test_every_chart_of_the_registry_can_be_chosen_and_stands_in_the_link(
 ) -> None:
     page.open(serve(recorded)).drawn(2).settled()
     page.tab.locator("#pick-y").click()
-    page.tab.get_by_role("menuitemradio", name="last values").click()
+    page.tab.locator(".choice:visible").filter(has_text="last values").click()
     values = page.tab.locator(".plotarea.ends").first.locator("button")
     values.first.wait_for()
     page.tab.wait_for_function("() => location.hash.includes('draw=ends')")

@@ -29,7 +29,7 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
     const focus = (): void =>
       (
         shown.querySelector<HTMLElement>("input[type=search]") ??
-        shown.querySelector<HTMLElement>("[aria-checked=true]") ??
+        shown.querySelector<HTMLElement>(".choice[aria-pressed=true]") ??
         shown.querySelector<HTMLElement>("input, button, a")
       )?.focus();
     focus();
@@ -123,13 +123,7 @@ export function Choice({
   soft?: ComponentChildren;
 }) {
   return (
-    <button
-      type="button"
-      class="choice"
-      aria-checked={chosen ?? false}
-      role={chosen === undefined ? undefined : "menuitemradio"}
-      onClick={onChoose}
-    >
+    <button type="button" class="choice" aria-pressed={chosen} onClick={onChoose}>
       <span>{children}</span>
       {soft !== undefined && <span class="soft">{soft}</span>}
       {chosen === true && <Icon name="check" />}
