@@ -61,7 +61,7 @@ def inspected(folder: str, book: EpisodeTables | None, met: Collection[Problem] 
       met: what readers met already.
     """
     links = [
-        Problem(f"{path} is a link or no file at all; it is neither opened nor followed", "link", path)
+        Problem(f"{path} is a link or not a regular file; it is neither opened nor followed", "link", path)
         for path in irregular(folder)
     ]
     sealed = [Problem(text, "unreadable", path) for path, text in broken_parts(folder)]

@@ -52,11 +52,7 @@ def select_metrics(
     columns = [labels[name] for name in names]
     # What the pieces themselves can leave out. An axis that is a key may come from other rows, so it is cut later.
     span = (-np.inf if start is None else start, np.inf if stop is None else stop)
-    within: list[tuple[str, float, float]] = []
-    if x is not None and axis_key is None and span != (-np.inf, np.inf):
-        within.append((x, *span))
-    if since is not None or until is not None:
-        within.append(("time", _ns(since, -(2**62)), _ns(until, 2**62)))
+    within = _within(x if axis_key is None else None, span, since, until)
     # Rows of several hosts need to know their writer: each has a clock of its own.
     asked_keys = None if keys is None else names
     hosts = {} if x is None or exact else run.hosts()
@@ -85,10 +81,7 @@ def select_metrics(
     if stop is not None:
         mask &= placed.x < stop
     if placed.inferred.any():
-        readings = pa.chunked_array([from_numpy(placed.x, placed.there)])
-        place_of = table.column_names.index(axis)
-        kind = table.schema.field(axis).type if not pa.types.is_floating(readings.type) else readings.type
-        table = table.set_column(place_of, axis, cast(readings, kind))
+        table = _with_readings(table, axis, placed.x, placed.there)
     rows = np.flatnonzero(mask)
     if not exact:  # the column `inferred` replaces a key of this name
         table = table.rename_columns(["value/inferred" if n == "inferred" else n for n in table.column_names])
@@ -176,6 +169,23 @@ def _axis_key(x: str | None, labels: dict[str, str], run: Context) -> str | None
     except UnknownKey:
         near = did_you_mean(x, [*run.clocks, *labels])
         raise UnknownKey(f"x={x!r}: {run.path} has no such clock or key.", near) from None
+
+
+def _with_readings(table: pa.Table, axis: str, x: NDArray, there: NDArray) -> pa.Table:
+    """The table with these readings as its column `axis`: those of the rows, and those inferred for others."""
+    readings = pa.chunked_array([from_numpy(x, there)])
+    kind = readings.type if pa.types.is_floating(readings.type) else table.schema.field(axis).type
+    return table.set_column(table.column_names.index(axis), axis, cast(readings, kind))
+
+
+def _within(clock: str | None, span: tuple[float, float], since: Any, until: Any) -> list[tuple[str, float, float]]:
+    """The ranges (column, first, behind the last) in which alone the pieces need to be read."""
+    within: list[tuple[str, float, float]] = []
+    if clock is not None and span != (-np.inf, np.inf):
+        within.append((clock, *span))
+    if since is not None or until is not None:
+        within.append(("time", _ns(since, -(2**62)), _ns(until, 2**62)))
+    return within
 
 
 def _rows(table: pa.Table, mask: NDArray) -> pa.Table:

@@ -212,7 +212,7 @@ def _axis_of(book: ChartTables, table: pa.Table, x: str | None) -> str:
     """The requested axis, or the default axis of these rows."""
     if x is not None:
         if x != "time" and x not in table.column_names and table.num_rows:
-            raise UnknownKey(f"x={x!r}: these rows do not know it.", did_you_mean(x, [*book.clocks, "time"]))
+            raise UnknownKey(f"x={x!r}: these rows have no readings of it.", did_you_mean(x, [*book.clocks, "time"]))
         return x
     there = [name for name in book.clocks if name in table.column_names]
     known = [name for name in there if table[name].null_count < table.num_rows]

@@ -55,28 +55,8 @@ def print_fitted(
         return
     called = {name: f"config.{name}" if name in settings else name for name in names}
     cells = {name: [cell(called[name], row.get(name)) for row in rows] for name in names}
-    plain = [name for name in names if name != wide]
-    most = 10**9 if width is None else _WIDEST
-    widths = {name: min(most, max(len(clean(name)), *map(len, cells[name]))) for name in plain}
-    room = 10**9 if width is None else width
-    if wide in cells:
-        longest = max(len(clean(wide)), *map(len, cells[wide]))
-        needed = longest if width is None else min(longest, max(_LEAST_OF_WIDE, width // 3))
-        room -= needed + 2
-    shown: list[str] = []
-    for name in plain:
-        if shown and widths[name] + 2 > room:
-            continue
-        shown.append(name)
-        room -= widths[name] + 2
-    if wide in cells:
-        shown.append(wide)
-        widths[wide] = longest if width is None else min(longest, needed + max(0, room))
-    for name in shown if width is not None else ():  # what is left is for those that were cut
-        longest_of = max(len(clean(name)), *map(len, cells[name]))
-        more = min(max(0, room), longest_of - widths[name]) if wide not in cells else 0
-        widths[name] += more
-        room -= more
+    widths = _widths(cells, wide, width)
+    shown = list(widths)
     fitting = {name: cut_apart(cells[name], widths[name]) for name in shown}
     right = {name: all(isinstance(row.get(name), (int, float, type(None))) for row in rows) for name in shown}
 
@@ -91,6 +71,32 @@ def print_fitted(
     hidden = [name for name in names if name not in shown]
     if hidden:
         remark(f"not shown: {clean(', '.join(hidden))} ({hint})")
+
+
+def _widths(cells: Mapping[str, Sequence[str]], wide: str, width: int | None) -> dict[str, int]:
+    """The columns that fit, in the order in which they are shown, each with its width in characters."""
+    longest = {name: max(len(clean(name)), *map(len, texts)) for name, texts in cells.items()}
+    plain = [name for name in cells if name != wide]
+    if width is None:
+        return {name: longest[name] for name in (*plain, *(name for name in cells if name == wide))}
+    room, needed = width, 0
+    if wide in cells:
+        needed = min(longest[wide], max(_LEAST_OF_WIDE, width // 3))
+        room -= needed + 2
+    shown: dict[str, int] = {}
+    for name in plain:
+        narrow = min(_WIDEST, longest[name])
+        if not shown or narrow + 2 <= room:
+            shown[name] = narrow
+            room -= narrow + 2
+    if wide in cells:
+        shown[wide] = min(longest[wide], needed + max(0, room))
+        return shown
+    for name in shown:  # the remaining room is for columns that were cut
+        more = min(max(0, room), longest[name] - shown[name])
+        shown[name] += more
+        room -= more
+    return shown
 
 
 def _cut(text: str, width: int) -> str:

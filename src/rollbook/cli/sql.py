@@ -33,7 +33,7 @@ def sql(run: str, query: str | None, root: str, limit: int, unlocked: bool, as_j
         run, query = "last", run
     if query is None:
         raise click.UsageError(
-            f"say what to ask, such as: rollbook sql {shlex.quote(run)} 'select * from metrics limit 3'"
+            f"the query is missing; pass one, such as: rollbook sql {shlex.quote(run)} 'select * from metrics limit 3'"
         )
     import duckdb
 

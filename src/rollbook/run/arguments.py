@@ -196,6 +196,6 @@ def check_total(total: object, clocks: Iterable[str]) -> dict[str, int]:
                 f"Further ones are declared: clocks=[{name!r}]"
             )
         if number is None or number < 1:
-            raise BadInput(f"total={{{name!r}: {value!r:.100}}}: how far the run will go is a whole number above 0")
+            raise BadInput(f"total={{{name!r}: {value!r:.100}}}: pass how far the run will go, a whole number above 0")
         goals[str(name)] = number
     return goals

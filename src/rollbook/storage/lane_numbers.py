@@ -124,7 +124,7 @@ def _of_table(run: str, table: str) -> list[dict[Lane, NDArray]]:
                     found += _of_part(part)
         if not moved:
             return found
-    raise Damaged(f"the files of {table} keep moving while they are read")
+    raise Damaged(f"the files of {table} keep moving while they are read; try again later")
 
 
 def _of_part(part: Part) -> Iterator[dict[Lane, NDArray]]:

@@ -517,6 +517,6 @@ def _columns_gone(meta: Meta, there: set[str]) -> list[str]:
 def _stat(path: str) -> tuple[int, int, int]:
     stat = os.lstat(path)
     if not S_ISREG(stat.st_mode):
-        raise Damaged(f"{path} is a link or no file at all; parts are regular files")
+        raise Damaged(f"{path} is a link or not a regular file; it is not opened")
     # Fetching data of a remote part changes only its time.
     return stat.st_size, 0 if source.is_view(path) else stat.st_mtime_ns, stat.st_ino

@@ -62,7 +62,7 @@ def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
         fd = os.open(path, flags)
     except OSError as err:
         if not is_foreign(err) and err.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EMLINK):
-            raise Damaged(f"{os.fspath(path)} is a link or no file at all; it is not opened") from None
+            raise Damaged(f"{os.fspath(path)} is a link or not a regular file; it is not opened") from None
         raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

@@ -53,7 +53,7 @@ def axis_of_rows(source: Source, x: str | None, columns: Sequence[str], others: 
         return next((axis for axis in (own, *others) if axis in columns), "time"), began
     if x not in ("time", "relative", *columns):
         known = [*(clock for clock in clocks if clock in columns), "time", "relative"]
-        raise UnknownKey(f"x={x!r:.80}: these rows do not know it.", did_you_mean(x, known))
+        raise UnknownKey(f"x={x!r:.80}: these rows have no readings of it.", did_you_mean(x, known))
     return x, began
 
 
@@ -63,7 +63,7 @@ def check_range(start: float | None, stop: float | None) -> None:
         if end is not None and not math.isfinite(end):
             raise BadInput(f"{name}={end}: a finite number, or none for no end")
     if start is not None and stop is not None and stop < start:
-        raise BadInput(f"start={start:g} is after stop={stop:g}")
+        raise BadInput(f"start={start:g} is after stop={stop:g}; swap them")
 
 
 def seconds_column(table: pa.Table) -> NDArray:

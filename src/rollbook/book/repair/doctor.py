@@ -246,9 +246,9 @@ def _set_links_aside(folder: str) -> list[str]:
     if os.path.lexists(aside) and (os.path.islink(aside) or not os.path.isdir(aside)):
         os.replace(aside, f"{aside}.link")
     for path in irregular(folder):
-        why = "a link or no file at all"
+        why = "a link or not a regular file"
         new_path = keep_aside(folder, path, why, lost="the file that should be here" if _has_rows(path) else "")
-        done.append(f"{path} is a link or no file at all; it was set aside as {os.path.basename(new_path)}")
+        done.append(f"{path} is a link or not a regular file; it was set aside as {os.path.basename(new_path)}")
     return done
 
 

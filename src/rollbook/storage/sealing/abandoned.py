@@ -134,4 +134,4 @@ def _parts(open_parts: OpenParts, table: str) -> list[Part]:
             return open_parts.parts(table)
         except FileNotFoundError:
             continue
-    raise Damaged(f"the files of {table} keep moving while they are read")
+    raise Damaged(f"the files of {table} keep moving while they are read; try again later")

@@ -92,4 +92,4 @@ def _parts(open_parts: OpenParts) -> list[Part]:
             return open_parts.parts("metrics")
         except FileNotFoundError:
             continue
-    raise Damaged("the files of metrics keep moving while they are read")
+    raise Damaged("the files of metrics keep moving while they are read; try again later")
