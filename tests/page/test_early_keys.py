@@ -82,6 +82,21 @@ def test_the_row_that_j_and_enter_meant_before_the_table_came_is_opened(
     assert page.errors == []
 
 
+def test_enter_in_the_search_waits_for_what_it_searches(
+    page: Any, serve: Callable[[Path], str], recorded: Path
+) -> None:
+    page.open(serve(recorded), "#/runs?g=none").drawn(1).settled()
+    held = Held(page.tab, "**/api/**")
+    page.tab.keyboard.press("/")
+    page.tab.keyboard.type("loss")
+    page.tab.keyboard.press("Enter")
+    held.asked(page)
+    assert page.tab.get_by_role("combobox").input_value() == "loss"
+    held.let_go()
+    page.tab.locator(".found-chart [data-key='update/loss'] .plotarea[data-drawn]").wait_for()
+    assert page.errors == []
+
+
 @pytest.mark.parametrize("left_by", ["Escape", "click", "page"])
 def test_a_key_for_what_was_left_meanwhile_does_nothing(
     page: Any, serve: Callable[[Path], str], talks: Path, left_by: str

@@ -7,9 +7,30 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const Panel = lazy(() => import("./PalettePanel.tsx").then((m) => m.PalettePanel));
 
+/** What is typed after `/` until the field is there. */
+let early = { text: "", entered: false };
+const keep = (event: KeyboardEvent): void => {
+  const { key, ctrlKey, metaKey, altKey } = event;
+  if (ctrlKey || metaKey || altKey) return;
+  if (key === "Enter") early.entered = true;
+  else if (key === "Backspace") early.text = early.text.slice(0, -1);
+  else if (key.length === 1) early.text += key;
+  else return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+};
+const takeEarly = (): typeof early => {
+  removeEventListener("keydown", keep, true);
+  const taken = early;
+  early = { text: "", entered: false };
+  return taken;
+};
+
 const opened = signal(0);
 export const showPalette = (): void => {
-  if (document.querySelector("dialog.palette[open]") === null) opened.value += 1;
+  if (document.querySelector("dialog.palette[open]") !== null) return;
+  addEventListener("keydown", keep, true);
+  opened.value += 1;
 };
 
 export function Palette({ pages, onRuns }: Places) {
@@ -25,10 +46,16 @@ export function Palette({ pages, onRuns }: Places) {
       ref={dialog}
       class="palette"
       aria-label="Find anything"
-      onClose={() => dialog.current?.open || setClosed(opened.peek())} // it comes late: it may be open again
+      onClose={() => {
+        if (dialog.current?.open) return; // it comes late: it may be open again
+        takeEarly();
+        setClosed(opened.peek());
+      }}
       onClick={(event) => event.target === dialog.current && dialog.current?.close()}
     >
-      {open && <Panel key={times} pages={pages} onRuns={onRuns} close={() => dialog.current?.close()} />}
+      {open && (
+        <Panel key={times} early={takeEarly} pages={pages} onRuns={onRuns} close={() => dialog.current?.close()} />
+      )}
     </dialog>
   );
 }

@@ -1,6 +1,6 @@
 /** What "find anything" finds, and what is done with it. */
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { found, type Places, type Thing } from "../data/finding.ts";
 import { pinnedFirst } from "../data/keys.ts";
 import { fullName } from "../data/names.ts";
@@ -18,8 +18,15 @@ const EACH = 7;
 const NEWEST = 300;
 const ORDER = ["Keys", "Runs", "Health", "Pages", "Actions"];
 
-export function PalettePanel({ pages, onRuns, close }: Places & { close: () => void }) {
-  const [text, setText] = useState("");
+interface Asked extends Places {
+  /** What was typed before the field was there. */
+  early: () => { text: string; entered: boolean };
+  close: () => void;
+}
+
+export function PalettePanel({ pages, onRuns, early, close }: Asked) {
+  const [before] = useState(early);
+  const [text, setText] = useState(before.text);
   const [at, setAt] = useState(0);
   const list = useRef<HTMLDivElement>(null);
   const input = useRef<HTMLInputElement>(null);
@@ -77,7 +84,17 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
     close();
     entry.act();
   };
+  // Enter before what was typed is answered opens the first that is found then.
+  const ready = !columns.old && !newest.old && (text === "" || (!hits.old && (shown.length > 0 || !health.old)));
+  const [entered, setEntered] = useState(before.entered);
+  useEffect(() => {
+    if (entered && ready) {
+      setEntered(false);
+      take(shown[chosen]);
+    }
+  }, [entered, ready]);
   const key = (event: KeyboardEvent): void => {
+    setEntered(event.key === "Enter" && !ready);
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       const next = (chosen + (event.key === "ArrowDown" ? 1 : -1) + shown.length) % Math.max(1, shown.length);
@@ -85,7 +102,7 @@ export function PalettePanel({ pages, onRuns, close }: Places & { close: () => v
       list.current?.querySelector(`#found-${next}`)?.scrollIntoView({ block: "nearest" });
     } else if (event.key === "Enter") {
       event.preventDefault();
-      take(shown[chosen]);
+      if (ready) take(shown[chosen]);
     }
   };
   return (
