@@ -343,7 +343,7 @@ def host_that_calls() -> str:
     frame: Any = sys._getframe(1)
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in ("rollbook", "wandb", "contextlib"):
+        if package not in ("rollbook", "wandb", "contextlib", "tensorflow"):
             return _HOSTS.get(package, "")
         frame = frame.f_back
     return ""

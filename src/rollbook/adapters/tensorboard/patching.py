@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from rollbook.adapters.tensorboard import event_files
+from rollbook.adapters.tensorboard import event_files, tensorflow_files
 from rollbook.adapters.tensorboard.libraries import PACKAGES, original
 from rollbook.adapters.tensorboard.writer import SummaryWriter
 from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
@@ -44,7 +44,8 @@ def install(*libraries: str, **options: object) -> list[str]:
 
     Args:
       libraries: "torch", "tensorboardX" or both; none: those that can be imported. They are imported here. With none,
-        scalars that a library writes by tensorboard's EventFileWriter alone (skrl) are recorded, too.
+        scalars that a library writes by tensorboard's EventFileWriter alone (skrl) are recorded, too, and what
+        TensorFlow writes by `tf.summary`, as soon as the program imports it.
       options: further arguments for every writer made from then on, such as clock="epoch" for a library whose steps are
         not environment steps, run= or project=.
     Returns:
@@ -67,6 +68,7 @@ def install(*libraries: str, **options: object) -> list[str]:
             continue
         replaced += _replace(library, options)
     if not libraries:
+        tensorflow_files.follow(options)
         try:
             event_files.follow(options)
         except ImportError as err:
@@ -86,6 +88,7 @@ def uninstall() -> list[str]:
       The names of the modules in which a class was put back.
     """
     event_files.leave()
+    tensorflow_files.leave()
     restored: list[str] = []
     for library, ours in list(_installed.items()):
         theirs = original(library)
