@@ -12,6 +12,7 @@ from types import TracebackType
 
 from rollbook.run.failure import describe, status_of
 from rollbook.run.tune_trials import end_runs
+from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ def watch_task(run: OpenRun) -> None:
         return
 
     def end(*arguments: object) -> object:
-        delattr(worker, _AT_THE_END)
-        error = sys.exc_info()[1] or _raised_by(function)
-        end_runs(_of_task, "finished" if error is None else status_of(type(error)), describe(error))
+        with tolerating(Exception):  # Ray's own end of the task comes, whatever there is with ours
+            delattr(worker, _AT_THE_END)
+            error = sys.exc_info()[1] or _raised_by(function)
+            end_runs(_of_task, "finished" if error is None else status_of(type(error)), describe(error))
         return ends(*arguments)
 
     setattr(worker, _AT_THE_END, end)
