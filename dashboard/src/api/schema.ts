@@ -208,7 +208,7 @@ export interface CompareAnswer {
 
 /** Which group is better, how certain that is, and what would decide it. */
 export interface CompareAsk {
-  metric: string;
+  metric?: string;
   by?: string | NamedRuns[];
   score?: string;
   at?: number | "common end" | "own end";
@@ -1341,7 +1341,7 @@ export interface SeedsAnswer {
 
 /** How many seeds each group needs, and which difference a number of seeds can find. */
 export interface SeedsAsk {
-  metric: string;
+  metric?: string;
   by?: string | NamedRuns[];
   score?: string;
   against?: string | null;

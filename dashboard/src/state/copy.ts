@@ -389,7 +389,7 @@ export class Copy implements Source {
     asRecorded("Comparing", query, ["metric", "by", "opened", "runs"], {
       ...{ score: "mean of the last 10%", at: "own end", statistic: "iqm", seed: 0 },
     });
-    return this.compared<api.CompareAnswer>(query.by as api.GroupOf[], query.metric);
+    return this.compared<api.CompareAnswer>(query.by as api.GroupOf[], query.metric ?? "");
   };
   diff: Source["diff"] = (groups) => this.compared<api.DiffAnswer>(groups, null);
   sweep: Source["sweep"] = async (query) => {

@@ -50,7 +50,7 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     words = option.words.rstrip(".").replace("`", "")
     if _takes_none(option):
         words = words.replace("None:", "none:")
-    if default is not None and option.type is not bool:
+    if default not in (None, "") and option.type is not bool:
         words += f"; default: {default}"
     words = f"{of}: {words}." if of else f"{words[:1].upper()}{words[1:]}."
     name = f"--{option.name.replace('_', '-')}"

@@ -16,10 +16,6 @@ from rollbook.cli.output import clean, print_json, print_rows, remark
 from rollbook.runs.questions import Compare
 from rollbook.system.texts import amount
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.runs.run_set import RunSet
-
 
 @click.command()
 @runs_options
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 def compare(
     runs: tuple[str, ...],
     root: str,
-    metric: str | None,
+    metric: str,
     by: str,
     where: str | None,
     folder: str | None,
@@ -43,8 +39,6 @@ def compare(
 ) -> None:
     """Say which group of runs is better, how sure that is, and what would decide it.
 
-    Without --metric, by the score that the runs have: that of tests before that of training.
-
     \b
     Examples:
       rollbook compare cartpole
@@ -54,9 +48,6 @@ def compare(
       rollbook compare cartpole -m test/return --by algo --plan mine --seeds 10
     """
     chosen = find_runs(runs, root, where)
-    if metric is None:
-        metric = _usual_score(chosen)
-        remark(f"by {clean(metric)}; --metric names another score")
     answer = chosen.compare(metric, by, **options)
     if as_json:
         print_json({**answer.as_data(), **({"latex": answer.latex()} if latex else {})})
@@ -81,31 +72,6 @@ def _next(more: dict[str, int], groups: int) -> str:
     else:
         what = " and ".join(f"{amount(n, 'more seed')} of {label}" for label, n in more.items())
     return f"Next: train {what}, then type again: rollbook {shlex.join(sys.argv[1:])}"
-
-
-def _usual_score(runs: RunSet) -> str:
-    """The score that most people mean; an error that says what there is if no key is called like a score."""
-    from rollbook.runs.source import Files
-    from rollbook.runs.sweeping import usual_score
-
-    rows = runs.rows()
-    found = usual_score(Files(rows, runs.root), rows)
-    if found is None:
-        raise click.UsageError(_which_metric(runs))
-    return found
-
-
-def _which_metric(runs: RunSet) -> str:
-    """What the question lacks, and what these runs offer for it."""
-    keys = list(dict.fromkeys([*runs.last().canonical(), *runs.last().keys()]))
-    shown = [key for key in keys if not key.startswith(("host/", "rollbook/"))]
-    fields = {field: None for field in ("name", "group") if len({getattr(run, field) for run in runs}) > 1}
-    fields |= dict.fromkeys(row["name"] for row in runs.diff(kinds=["config"]).table().to_pylist())
-    different = ", ".join(list(fields)[:20]) or "no setting"
-    return (
-        f"say --metric, the score. The newest run has: {clean(', '.join(shown[:20])) or 'no keys'}\n"
-        f"Groups are made by what differs, or by the fields of --by. These differ between the runs: {clean(different)}"
-    )
 
 
 def _figures(chosen: Any, answer: Any, options: dict[str, Any], folder: str, theme: str) -> list[str]:

@@ -28,8 +28,6 @@ def curves(
       rollbook curves cartpole --key test/return --by algo --points 20
       rollbook curves cartpole --key test/return --by algo --csv > curves.csv
     """
-    if options["key"] is None:
-        raise click.UsageError("say --key, the metric, such as --key test/return")
     answer = find_runs(runs, root, where).curves(**options)
     rows = answer.table()
     if as_json:

@@ -33,7 +33,7 @@ from rollbook.runs.questions import Seeds
 def seeds(
     runs: tuple[str, ...],
     root: str,
-    metric: str | None,
+    metric: str,
     by: str,
     score: str,
     where: str | None,
@@ -46,8 +46,8 @@ def seeds(
 ) -> None:
     """Compute how many seeds each group needs, and which difference a number of seeds can find.
 
-    Before a study, --difference and --std say what to plan for. With runs, --metric takes both from what their seeds
-    have shown, in the groups of --by. What is promised here is what `rollbook compare` decides: the same tests,
+    Before a study, --difference and --std say what to plan for. Without --std, both come from what the seeds of the
+    runs have shown, in the groups of --by. What is promised here is what `rollbook compare` decides: the same tests,
     at the limit of the next look.
 
     \b
@@ -57,15 +57,15 @@ def seeds(
     """
     from rollbook.compare.seeds import COUNTS, as_planned
 
-    if std is not None and metric is None and by == "auto":
+    if std is not None and not metric and by == "auto":
         pairs = groups - 1 if against is not None else groups * (groups - 1) // 2
         found = as_planned(std, difference, power, COUNTS, pairs)
-    elif metric is not None and std is None:
+    elif std is None:
         found = find_runs(runs, root, where).seeds(
             metric, by, score=score, against=against, difference=difference, power=power
         )
     else:
-        raise click.UsageError("say --std (and --difference) before a study, or --metric with runs")
+        raise click.UsageError("say --std (and --difference) before a study, or runs with --metric and --by, not both")
     if as_json:
         print_json({**found.as_data(), "sentences": found.sentences()})
         return

@@ -78,6 +78,10 @@ def title_of(key: str, by: str) -> str:
     return f"{key} by {'what differs' if by == 'auto' else by}" if by else key
 
 
+def _usual_score(fact: Fact) -> Words:
+    return Words(f"By {fact.values['metric']}, the score that these runs have.")
+
+
 def _grouped_by_what_differs(fact: Fact) -> Words:
     if fact.values["groups"] == 1:
         return Words("One group: the configuration is the same in all runs, but for seeds.")
@@ -420,6 +424,7 @@ def _runs(fact: Fact) -> str:
 
 
 KINDS: dict[str, Callable[[Fact], Words]] = {
+    "usual score": _usual_score,
     "grouped by what differs": _grouped_by_what_differs,
     "crashed": _crashed,
     "crashed alone": _crashed_alone,
@@ -466,6 +471,7 @@ KINDS: dict[str, Callable[[Fact], Words]] = {
 
 BEFORE_VERDICTS = frozenset(
     (
+        "usual score",
         "by environment",
         "environments are tasks",
         "groups differ in",

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rollbook.book import Book
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
@@ -20,7 +19,7 @@ from rollbook.runs.questions import Compare, Fields
 from rollbook.runs.questions import Curves as CurvesOf
 from rollbook.runs.results import measures_of
 from rollbook.runs.source import Files
-from rollbook.runs.sweeping import usual_score
+from rollbook.runs.usual_score import usual_score
 from rollbook.schema.question import options as question_options
 from rollbook.system.texts import amount
 
@@ -68,11 +67,8 @@ def picture_of(
     make, known = _MAKERS[chart]
     keys = [key] if isinstance(key, str) else [str(each) for each in key]
     keys = [each for each in keys if each]
-    if not keys and rows and (usual := usual_score(Files(rows, root), rows)):
-        keys = [usual]
-    if not keys:
-        offered = Book(str(rows[-1]["path"])).keys() if rows else []
-        raise BadInput(f"plot(chart={chart!r}): say which key, key=… or --key.", did_you_mean("", offered))
+    if not keys and rows:
+        keys = [usual_score(Files(rows, root), rows, "plot").values["metric"]]
     if len(keys) > 1 and chart != "small_multiples":
         raise BadInput(f"{keys!r:.80}: this chart shows one key.", "Several go with chart='small_multiples'")
     of_chart = options_of(chart) | {"size"}

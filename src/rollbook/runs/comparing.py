@@ -36,6 +36,7 @@ from rollbook.runs.measures import Score, level_of, score_named
 from rollbook.runs.questions import At, Compare, Seeds
 from rollbook.runs.reward_parts import on_one_scale
 from rollbook.runs.source import KeyRows, Row, Source
+from rollbook.runs.usual_score import usual_score
 from rollbook.schema.status import ENDED_BADLY
 
 
@@ -48,9 +49,11 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
       opened: whether a person or a program reads the verdict, and not only a page that redraws itself. The look is then
         stored with the runs, so that later ones allow for it.
     """
-    asked = f"compare({ask.metric!r})"
     if not source.rows:
-        raise empty_set(asked, source.root)
+        raise empty_set(f"compare({ask.metric!r})", source.root)
+    usual = [] if ask.metric else [usual_score(source, source.rows, "compare")]
+    ask = structs.replace(ask, metric=ask.metric or usual[0].values["metric"])
+    asked = f"compare({ask.metric!r})"
     if ask.task is not None:
         ask = structs.replace(ask, task=field_of(ask.task, source.rows, f"{asked[:-1]}, task={ask.task!r})"))
     elif ask.normalise is not None:  # anchors belong to environments
@@ -135,6 +138,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         end=end,
         environments=None if apart is None else apart.of_group,
         facts=[
+            *usual,
             *([shared.fact()] if shared is not None else ()),
             *of_parts,
             *(by_what_differs(rows, labels, by, ask.task) if groups > 1 else ()),

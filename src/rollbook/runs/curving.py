@@ -17,6 +17,7 @@ from rollbook.runs.groups import end_of, grouped, name_of, seed_of, task_of, tit
 from rollbook.runs.questions import Curves
 from rollbook.runs.results import unknown_key
 from rollbook.runs.source import KeyRows, Source
+from rollbook.runs.usual_score import usual_score
 from rollbook.schema.status import ENDED_BADLY
 
 FEW_DRAWS = 200
@@ -34,9 +35,11 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
     Args:
       stages: number of resamples of each answer, increasing.
     """
-    asked = f"curves({ask.key!r})"
     if not source.rows:
-        raise empty_set(asked, source.root)
+        raise empty_set(f"curves({ask.key!r})", source.root)
+    usual = [] if ask.key else [usual_score(source, source.rows, "curves")]
+    ask = msgspec.structs.replace(ask, key=ask.key or usual[0].values["metric"])
+    asked = f"curves({ask.key!r})"
     if ask.task is not None:
         ask = msgspec.structs.replace(ask, task=field_of(ask.task, source.rows, f"{asked[:-1]}, task={ask.task!r})"))
     if not 0.5 <= ask.level < 1:
@@ -67,6 +70,7 @@ def refined(ask: Curves, source: Source, stages: Sequence[int]) -> Iterator[comp
             end_of(row, axis),
         )
     facts = [
+        *usual,
         *([shared.fact()] if shared is not None else ()),
         *(fact for fact in mixed(rows, labels, by, ask.task) if fact.kind == "taken together"),
         *by_what_differs(rows, labels, ask.by, ask.task),

@@ -18,7 +18,7 @@ Fields: TypeAlias = str | Sequence[str]
 class Compare(Question, frozen=True):
     """Which group is better, how certain that is, and what would decide it."""
 
-    metric: Annotated[str, words("a key; canonical names are accepted.")]
+    metric: _Metric = ""
     by: Annotated[
         Fields | Groups,
         words(
@@ -88,6 +88,9 @@ class Compare(Question, frozen=True):
     seed: Annotated[int, words("seed of resampling and splits.")] = 0
 
 
+_Metric = Annotated[
+    str, words('a key; canonical names are accepted. "": the score that the runs have, that of tests before training.')
+]
 _Score = Annotated[
     str | Callable[..., float],
     words('how a run\'s metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.'),
@@ -159,7 +162,7 @@ class Diff(Question, frozen=True):
 class Curves(Question, frozen=True):
     """A key of groups of runs along an axis: centre, interval and the number of runs at each point."""
 
-    key: Annotated[str, words("a key; canonical names are accepted.")]
+    key: _Metric = ""
     by: Annotated[
         Fields | Groups | None,
         words(
@@ -269,7 +272,7 @@ class Plans(Question, frozen=True):
 class Seeds(Question, frozen=True):
     """How many seeds each group needs, and which difference a number of seeds can find."""
 
-    metric: Annotated[str, words("the score, such as test/return.")]
+    metric: _Metric = ""
     by: Annotated[
         Fields | Groups,
         words("the field whose values are compared, or several, such as config.algo; see `compare`.", commas=True),

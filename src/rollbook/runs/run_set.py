@@ -505,7 +505,7 @@ class RunSet(Sequence["Book"]):
     @suggesting
     def curves(
         self,
-        key: str,
+        key: str = "",
         *,
         by: str | Sequence[str] | Mapping[str, Sequence[str]] | None = "auto",
         x: str | None = None,
@@ -534,7 +534,7 @@ class RunSet(Sequence["Book"]):
         """A key of groups of runs along an axis: centre, interval and the number of runs at each point.
 
         Args:
-          key: a key; canonical names are accepted.
+          key: a key; canonical names are accepted. "": the score that the runs have, that of tests before training.
           by: the field that forms the groups, or several, such as "config.algo, config.lr"; "auto": what differs in the
             configuration; the groups themselves, {label: ids, names or paths of runs}; or None: one group.
           x: a clock, a key, "time" (unix seconds) or "relative" (seconds since the run began); default: the axis of the
@@ -602,7 +602,7 @@ class RunSet(Sequence["Book"]):
         )
         return self._in_colours(drawn(ask, Files(self._rows, self.root)), ask)
 
-    def refined_curves(self, key: str, *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
+    def refined_curves(self, key: str = "", *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
         """`curves` from few resamples at once, then from more. All but the last are `preliminary`; pictures show this.
 
         Args:
@@ -628,7 +628,7 @@ class RunSet(Sequence["Book"]):
     @suggesting
     def compare(
         self,
-        metric: str,
+        metric: str = "",
         by: str | Sequence[str] | Mapping[str, Sequence[str]] = "auto",
         *,
         score: str | Callable[..., float] = "mean of the last 10%",
@@ -649,7 +649,7 @@ class RunSet(Sequence["Book"]):
         """Which group is better, how certain that is, and what would decide it.
 
         Args:
-          metric: a key; canonical names are accepted.
+          metric: a key; canonical names are accepted. "": the score that the runs have, that of tests before training.
           by: the field that forms the groups, or several, such as "config.algo, config.lr"; "auto": what differs in the
             configuration; or the groups themselves, {label: ids, names or paths of runs}.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
@@ -740,7 +740,7 @@ class RunSet(Sequence["Book"]):
     @suggesting
     def seeds(
         self,
-        metric: str,
+        metric: str = "",
         by: str | Sequence[str] | Mapping[str, Sequence[str]] = "auto",
         *,
         score: str | Callable[..., float] = "mean of the last 10%",
@@ -751,7 +751,7 @@ class RunSet(Sequence["Book"]):
         """How many seeds each group needs, and which difference a number of seeds can find.
 
         Args:
-          metric: the score, such as test/return.
+          metric: a key; canonical names are accepted. "": the score that the runs have, that of tests before training.
           by: the field whose values are compared, or several, such as config.algo; see `compare`.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           against: one group, which each other one is compared with.

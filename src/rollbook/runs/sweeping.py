@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +17,7 @@ from rollbook.runs.groups import begun_first, name_of, seed_of, units_of
 from rollbook.runs.measures import level_of, score_named
 from rollbook.runs.questions import Sweep
 from rollbook.runs.source import Row, Source
+from rollbook.runs.usual_score import metrics_of
 from rollbook.schema.aliases import lower_is_better
 from rollbook.schema.status import ENDED_BADLY
 from rollbook.system.brief import screenful
@@ -26,8 +25,6 @@ from rollbook.system.brief import screenful
 _FEW = 6
 """Up to this many runs, a text that differs in every run is a setting, such as the algorithm."""
 _MOST_CONFIGURATIONS, _MOST_SETTINGS = 500, 40
-_TESTS, _SCORES = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
-_SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,50 +155,6 @@ def swept(ask: Sweep, source: Source) -> Swept:
         entries=tuple(entries),
         left_out=len(every) - len(groups),
     )
-
-
-def metrics_of(source: Source, rows: Sequence[Row]) -> list[str]:
-    """The keys to compare first; a canonical name is used only if the runs have several keys for it."""
-    have: Counter[str] = Counter()
-    own: dict[str, set[str]] = {}
-    known = source.keys()
-    for row in rows:
-        keys, canonical = known.get(str(row["path"]), ((), {}))
-        have.update({*keys, *canonical.values()})
-        for key, name in canonical.items():
-            own.setdefault(name, set()).add(key)
-    for name, others in own.items():
-        if len(others) == 1 and name not in others and have[name] == sum(have[key] for key in others):
-            del have[name]
-    return telling_first(have)
-
-
-def telling_first(have: Mapping[str, int]) -> list[str]:
-    """The keys to compare first: test scores, other scores, then those that most runs have.
-
-    Args:
-      have: key -> how many runs have it. Keys about the machine and rollbook are left out.
-    """
-
-    def rank(key: str) -> tuple[bool, bool, bool, int, str]:
-        scored = _SCORES.search(key) is not None and _SPREAD.search(key) is None
-        return not (scored and _TESTS.match(key)), not scored, not key.endswith("return"), -have[key], key
-
-    return sorted((key for key in have if not key.startswith(("rollbook/", "host/"))), key=rank)
-
-
-def usual_score(source: Source, rows: Sequence[Row]) -> str | None:
-    """The score that a question is about where nobody names one: tests before training; None without a score.
-
-    A canonical name, where a key has one: runs of several tools call one score differently.
-    """
-    known = source.keys()
-    have: Counter[str] = Counter()
-    for row in rows:
-        keys, canonical = known.get(str(row["path"]), ((), {}))
-        have.update({canonical.get(key, key) for key in keys})
-    first = next(iter(telling_first(have)), "")
-    return first if _SCORES.search(first) and not _SPREAD.search(first) else None
 
 
 def _settings(groups: Sequence[RunGroup[Row]], rows: Sequence[Row]) -> dict[str, dict[str, object]]:

@@ -15,7 +15,7 @@ import msgspec
 
 from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.questions import SeriesQuestion
-from rollbook.runs.sweeping import telling_first
+from rollbook.runs.usual_score import telling_first
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage, opening_with

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from rollbook.book import Book
-from rollbook.errors import BadInput, RollbookError
+from rollbook.errors import RollbookError
 from rollbook.runs.absent import empty_set
 from rollbook.runs.comparing import MOST_GROUPS
 from rollbook.runs.questions import Fields
 from rollbook.runs.report.page import Page
 from rollbook.runs.run_set import RunSet
+from rollbook.runs.source import Files
+from rollbook.runs.usual_score import usual_score
 from rollbook.system.texts import amount, setting_text
 
 __all__ = ["write"]
@@ -106,11 +108,7 @@ def _group(runs: RunSet, keys: list[str], by: Fields | None, x: str | None, comp
     page = Page(f"{projects}: {amount(len(runs), 'run')}")
     page.text(f"Written {_when()}.")
     keys = keys or [key for key in _CANONICAL[:2] if _some_has(runs, key)]
-    if not keys:
-        raise BadInput(
-            f"report: none of {amount(len(runs), 'run')} has a canonical score.",
-            "Say which metric, metric=… or --metric",
-        )
+    keys = keys or [usual_score(Files(runs.rows(), runs.root), runs.rows(), "report").values["metric"]]
     for key in keys:
         _metric(page, runs, key, by, x, comparison)
     page.text("runs", "h2")
