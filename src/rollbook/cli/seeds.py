@@ -60,7 +60,7 @@ def seeds(
     if std is not None and not metric and by == "auto":
         pairs = groups - 1 if against is not None else groups * (groups - 1) // 2
         found = as_planned(std, difference, power, COUNTS, pairs)
-    elif std is None:
+    elif std is None and (runs or where or metric or by != "auto"):
         found = find_runs(runs, root, where).seeds(
             metric, by, score=score, against=against, difference=difference, power=power
         )
