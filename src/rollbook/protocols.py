@@ -410,6 +410,9 @@ class RunInternals(Protocol):
           text: the file's text.
         """
 
+    def keep_boards(self, boards: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        """Boards that the program asks for: name -> charts, each the keys that it shows together."""
+
     def write_about(self) -> None:
         """Write run.json now (the main writer only); failures are counted."""
 

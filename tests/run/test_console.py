@@ -157,6 +157,7 @@ def test_after_sigkill_every_line_is_there_that_was_printed(tmp_path: Path) -> N
 
 def test_children_print_on_their_own_account(tmp_path: Path) -> None:
     body = (
+        "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n"  # Python 3.12 and later, of a fork
         "print('before')\n"
         "if (child := os.fork()) == 0:\n    print('child'); sys.stdout.flush(); os._exit(0)\n"
         "os.waitpid(child, 0)\n"
