@@ -581,6 +581,31 @@ def test_trainings_in_worker_processes_that_finish_nothing_end_as_their_function
     assert {(book.name, book.seed): book.latest()["loss"][0] for book in books} == {(k, s): float(s) for k, s in seeds}
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_worker_whose_pool_ends_it_while_it_leaves_by_itself_has_finished(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+) -> None:
+    """A pool tells its workers to leave, and sends SIGTERM to those that are still there a moment later."""
+    job = program("""
+import functools, multiprocessing, signal, types
+from rollbook.run import worker_processes
+
+def train():
+    run = rollbook.init("world", "pool", **QUIET)
+    run.log({"loss": 1.0})
+    stops = functools.partial(signal.raise_signal, signal.SIGTERM)
+    worker_processes.sys = types.SimpleNamespace(exc_info=stops)  # the first thing that is asked at the end
+
+if __name__ == "__main__":
+    worker = multiprocessing.get_context("fork").Process(target=train)
+    worker.start()
+    worker.join()
+    assert worker.exitcode == -signal.SIGTERM
+""")
+    assert outcome(job)[0] == 0
+    assert rollbook.open(root).one().status == "finished"
+
+
 def test_a_signal_that_comes_while_runs_are_closed_waits_until_they_are(
     program: Callable[..., Any], outcome: Callable[..., Any], root: Path
 ) -> None:

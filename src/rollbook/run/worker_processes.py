@@ -35,7 +35,8 @@ _WORKERS = {
     "joblib.externals.loky.process_executor": "_process_worker",
 }
 """Module -> the function by which a worker calls those of the program."""
-_OF_POOLS = ("multiprocessing.", "concurrent.futures.", "joblib.", "threading")
+_OF_POOLS = ("multiprocessing.", "concurrent.futures.", "joblib.", "threading", "weakref", "rollbook.")
+"""Modules that are at work between two tasks; we are at the end, and where an object is freed."""
 _FIRST_LOOK = 0.05
 
 _watched = 0
