@@ -582,28 +582,37 @@ def test_trainings_in_worker_processes_that_finish_nothing_end_as_their_function
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_worker_whose_pool_ends_it_while_it_leaves_by_itself_has_finished(
-    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+@pytest.mark.parametrize(("words", "status"), [((), "finished"), (("fails",), "crashed")])
+def test_a_worker_whose_pool_ends_it_while_it_leaves_by_itself_has_ended_as_its_function_did(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path, words: tuple[str, ...], status: str
 ) -> None:
     """A pool tells its workers to leave, and sends SIGTERM to those that are still there a moment later."""
-    job = program("""
-import functools, multiprocessing, signal, types
+    job = program(
+        """
+import multiprocessing, signal, sys, types
 from rollbook.run import worker_processes
 
-def train():
+def train(fails):
     run = rollbook.init("world", "pool", **QUIET)
     run.log({"loss": 1.0})
-    stops = functools.partial(signal.raise_signal, signal.SIGTERM)
-    worker_processes.sys = types.SimpleNamespace(exc_info=stops)  # the first thing that is asked at the end
+    worker_processes.sys = types.SimpleNamespace(exc_info=stopped)  # the first thing that is asked at the end
+    if fails:
+        raise ValueError("diverged")
+
+def stopped():
+    worker_processes.sys = sys
+    signal.raise_signal(signal.SIGTERM)
 
 if __name__ == "__main__":
-    worker = multiprocessing.get_context("fork").Process(target=train)
+    worker = multiprocessing.get_context("fork").Process(target=train, args=(sys.argv[1:] == ["fails"],))
     worker.start()
     worker.join()
     assert worker.exitcode == -signal.SIGTERM
-""")
+""",
+        *words,
+    )
     assert outcome(job)[0] == 0
-    assert rollbook.open(root).one().status == "finished"
+    assert rollbook.open(root).one().status == status
 
 
 def test_a_signal_that_comes_while_runs_are_closed_waits_until_they_are(

@@ -226,7 +226,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         _signal_that_came = number
         return
     if number == _signal.SIGTERM and workers is not None and workers.waits_for_work(frame):
-        finish_all("finished", None, waits=False)  # its pool needs it no longer
+        workers.end(finish_all)  # its pool needs it no longer
     else:
         name = "SIGTERM" if number == _signal.SIGTERM else "SIGHUP"
         finish_all("killed", {"type": name, "message": f"the process was ended by {name}", "traceback": ""})

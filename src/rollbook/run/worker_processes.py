@@ -35,8 +35,9 @@ _WORKERS = {
     "joblib.externals.loky.process_executor": "_process_worker",
 }
 """Module -> the function by which a worker calls those of the program."""
-_OF_POOLS = ("multiprocessing.", "concurrent.futures.", "joblib.", "threading", "weakref", "rollbook.")
-"""Modules that are at work between two tasks; we are at the end, and where an object is freed."""
+_OF_POOLS = ("multiprocessing.", "concurrent.futures.", "joblib.", "threading")
+_BETWEEN_TASKS = ("multiprocessing.queues", "multiprocessing.util")
+"""Modules that a worker calls for its next task, for a result and at its end; what they call is not its task."""
 _FIRST_LOOK = 0.05
 
 _watched = 0
@@ -54,7 +55,7 @@ def watch(finish_all: _FinishAll, handler: Callable[..., object]) -> None:
     global _watched
     if _watched != os.getpid():
         _watched = os.getpid()
-        Finalize(None, _at_end, args=(finish_all,), exitpriority=_AFTER_ALL_OTHERS)
+        Finalize(None, end, args=(finish_all,), exitpriority=_AFTER_ALL_OTHERS)
         with tolerating(ValueError, AttributeError):  # not in the main thread, or another system
             _hear(handler)
 
@@ -67,14 +68,23 @@ def note_heard() -> None:
 
 def waits_for_work(frame: FrameType | None) -> bool:
     """Whether the worker is between two tasks, or after the last: nothing of the program is being called."""
+    is_at_work = False
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if frame.f_code.co_name == _WORKERS.get(module):
-            return True
-        if not module.startswith(_OF_POOLS):
-            return False
+            return not is_at_work
+        if module in _BETWEEN_TASKS:
+            is_at_work = False
+        elif not module.startswith(_OF_POOLS):
+            is_at_work = True
         frame = frame.f_back
     return False
+
+
+def end(finish_all: _FinishAll) -> None:
+    """End the runs of this process by what its function raised, which passes through multiprocessing at this moment."""
+    error = sys.exc_info()[1]
+    finish_all("finished" if error is None else status_of(type(error)), describe(error), waits=False)
 
 
 def leave_in_child() -> None:
@@ -83,11 +93,6 @@ def leave_in_child() -> None:
     if _wakeup != -1:
         _wakeup = -1
         _signal.set_wakeup_fd(-1)
-
-
-def _at_end(finish_all: _FinishAll) -> None:
-    error = sys.exc_info()[1]  # it passes through multiprocessing at this moment
-    finish_all("finished" if error is None else status_of(type(error)), describe(error), waits=False)
 
 
 def _hear(handler: Callable[..., object]) -> None:
