@@ -135,6 +135,15 @@ def test_the_trainer_does_not_notice_that_its_keeper_was_killed(
     assert len(found) > last_acknowledged(tmp_path / "ack")
 
 
+def stands_still(pid: int) -> bool:
+    """Whether SIGSTOP has reached a process; where there is no /proc, that is taken for granted."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "T"
+    except FileNotFoundError:
+        return True
+
+
 def test_after_both_were_killed_the_next_keeper_carries_on(
     bare_run: Any, python: Any, tmp_path: Any, eventually: Any
 ) -> None:
@@ -142,6 +151,7 @@ def test_after_both_were_killed_the_next_keeper_carries_on(
     keeper = keeper_of(bare_run, eventually)
     eventually(lambda: bare_run.keeper_file("cursors/jsonl.json").get("rows", 0) > 100)
     os.kill(keeper["pid"], signal.SIGSTOP)
+    until(lambda: stands_still(keeper["pid"]), "the keeper has stopped")
     trainer.kill()
     os.kill(keeper["pid"], signal.SIGKILL)
     trainer.wait()
