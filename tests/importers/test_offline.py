@@ -177,3 +177,23 @@ def test_any_other_archive_is_none_of_theirs(tmp_path: Path) -> None:
     for name in ("comet", "clearml"):
         assert not importers.make(name).finds(tmp_path)
         assert list(importers.make(name).runs(tmp_path)) == []
+
+
+def test_a_setting_of_clearml_that_is_a_value_and_a_section_costs_no_session(tmp_path: Path) -> None:
+    folder = tmp_path / "offline-1"
+    folder.mkdir()
+    settings = {"net": {"value": "mlp"}, "net/size": {"value": "64", "type": "int"}, "lr": {"value": "0.1"}}
+    about = {"id": "1", "name": "ppo", "hyperparams": {"General": settings}}
+    event = {
+        "type": "training_stats_scalar",
+        "timestamp": 1.8e12,
+        "iter": 3,
+        "metric": "loss",
+        "variant": "pi",
+        "value": 2,
+    }
+    (folder / "task.json").write_text(json.dumps(about))
+    (folder / "metrics.jsonl").write_text(json.dumps([event]) + "\n")
+    book = rollbook.open(folder).one()
+    assert book.config == {"net": "mlp", "net/size": 64, "lr": 0.1}
+    assert book.latest()["loss/pi"][0] == 2.0

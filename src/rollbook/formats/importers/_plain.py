@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
@@ -35,3 +35,19 @@ def plain(text: str) -> object:
         if str(number) == text or kind is float:
             return number
     return text
+
+
+def nested(flat: Mapping[str, Any], apart: str = "/") -> dict[str, Any]:
+    """`{"parameters/lr": 1}` as `{"parameters": {"lr": 1}}`; an entry with a value keeps its own path."""
+    made: dict[str, Any] = {}
+    for path, value in flat.items():
+        at = made
+        *above, name = path.split(apart)
+        for part in above:
+            below = at.setdefault(part, {})
+            if not isinstance(below, dict):
+                at, name = made, path
+                break
+            at = below
+        at[path if isinstance(at.get(name), dict) else name] = value
+    return made

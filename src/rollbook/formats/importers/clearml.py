@@ -9,9 +9,9 @@ from pathlib import Path
 from rollbook.formats.importers._archives import UNREADABLE, archives, content, lines
 from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import damaged
-from rollbook.formats.importers._plain import plain
+from rollbook.formats.importers._plain import nested, plain
+from rollbook.formats.importers._points import rows_of
 from rollbook.protocols import ForeignRun, Row
-from rollbook.schema.counters import clocks_of
 from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
@@ -76,8 +76,9 @@ class ClearML:
 
     def _rows(self, place: Path, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        values: dict[str, Any] = {}
-        at: tuple[float, int] | None = None
+        return rows_of(self._points(place, run))
+
+    def _points(self, place: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, int], str, float]]:
         for event in _events(place, run):
             kind = event.get("type")
             if kind != "training_stats_scalar":
@@ -90,18 +91,10 @@ class ClearML:
                 run.lose("scalars that are no numbers")
                 continue
             title = f"system/{title.removeprefix(_MONITOR)}" if title.startswith(_MONITOR) else title
-            key = series if step == _NO_STEP else f"{title}/{series}"
-            if at != (moment, step) or key in values:
-                if at is not None:
-                    yield self._row(at, values)
-                at, values = (moment, step), {}
-            values[key] = value
-        if at is not None:
-            yield self._row(at, values)
-
-    def _row(self, at: tuple[float, int], values: dict[str, Any]) -> Row:
-        moment, step = at
-        return Row(moment, {**clocks_of(values), **({} if step == _NO_STEP else {self._clock: step})}, values)
+            if step == _NO_STEP:
+                yield moment, {}, series, value
+            else:
+                yield moment, {self._clock: step}, f"{title}/{series}", value
 
 
 def _events(place: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
@@ -119,16 +112,13 @@ def _events(place: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
 
 def _config_of(about: dict[str, Any]) -> dict[str, Any]:
     """The hyper-parameters: `net/size` is `size` of `net`."""
-    config: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for section, entries in (about.get("hyperparams") or {}).items():
         for name, entry in entries.items():
-            path = [*([] if section in (_OWN, "Args") else [section]), *str(name).split("/")]
-            inner = config
-            for part in path[:-1]:
-                inner = inner.setdefault(part, {})
             text = str(entry.get("value", ""))
-            inner[path[-1]] = text if entry.get("type") == "str" else plain(text)
-    return config
+            path = f"{name}" if section in (_OWN, "Args") else f"{section}/{name}"
+            flat[path] = text if entry.get("type") == "str" else plain(text)
+    return nested(flat)
 
 
 def _is_unpacked(archive: Path) -> bool:

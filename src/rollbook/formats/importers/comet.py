@@ -9,8 +9,9 @@ from pathlib import Path
 from rollbook.formats.importers._archives import UNREADABLE, archives, content, lines
 from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import damaged
+from rollbook.formats.importers._plain import nested
+from rollbook.formats.importers._points import rows_of
 from rollbook.protocols import ForeignRun, Row
-from rollbook.schema.counters import clocks_of
 from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
@@ -82,8 +83,9 @@ class Comet:
 
     def _rows(self, place: Path, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        values: dict[str, Any] = {}
-        at: tuple[float, dict[str, int]] | None = None
+        return rows_of(self._points(place, run))
+
+    def _points(self, place: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, int], str, float]]:
         for kind, payload in _messages(place, run):
             if kind != "metric_msg":
                 if kind in _OTHER:
@@ -97,14 +99,7 @@ class Comet:
             except (KeyError, TypeError, ValueError):
                 run.lose("metrics that are no numbers")
                 continue
-            key = f"system/{key.removeprefix(_OF_HOST)}" if key.startswith(_OF_HOST) else key
-            if at != (moment, clocks) or key in values:
-                if at is not None:
-                    yield Row(at[0], {**clocks_of(values), **at[1]}, values)
-                at, values = (moment, clocks), {}
-            values[key] = value
-        if at is not None:
-            yield Row(at[0], {**clocks_of(values), **at[1]}, values)
+            yield moment, clocks, f"system/{key.removeprefix(_OF_HOST)}" if key.startswith(_OF_HOST) else key, value
 
 
 def _number(value: object) -> float:
@@ -130,25 +125,16 @@ def _messages(place: Path, run: ForeignRun) -> Iterator[tuple[str, dict[str, Any
 
 def _described(place: Path) -> tuple[str, dict[str, Any], str]:
     """The name of an experiment, its parameters (`net|size` is `size` of `net`), and what else was noted."""
-    name, config, notes = "", {}, []  # type: str, dict[str, Any], list[str]
+    name, params, notes = "", {}, []  # type: str, dict[str, Any], list[str]
     for kind, payload in _messages(place, ForeignRun("")):
         if kind == "parameter_msg" and isinstance(param := payload.get("param"), dict):
             if param.get("source") != "auto-logged" and param.get("paramName") not in _OF_COMET:
-                _put(config, str(param.get("paramName")).split("|"), param.get("paramValue"))
+                params[str(param.get("paramName"))] = param.get("paramValue")
         elif kind == "log_other" and payload.get("key") == "Name":
             name = str(payload.get("value"))
         elif kind == "log_other" and payload.get("key") not in ("offline_experiment", "hasNestedParams"):
             notes.append(f"{payload.get('key')}: {payload.get('value')}")
-    return name, config, "\n".join(notes)
-
-
-def _put(config: dict[str, Any], path: list[str], value: object) -> None:
-    for part in path[:-1]:
-        inner = config.setdefault(part, {})
-        if not isinstance(inner, dict):
-            return
-        config = inner
-    config[path[-1]] = value
+    return name, nested(params, "|"), "\n".join(notes)
 
 
 def _seconds(milliseconds: object) -> float | None:

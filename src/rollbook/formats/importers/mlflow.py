@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.formats.importers._plain import plain
+from rollbook.formats.importers._points import rows_of
 from rollbook.protocols import ForeignRun, Row
-from rollbook.schema.counters import clocks_of
 from rollbook.schema.seeds import named_seed
 
 TYPE_CHECKING = False
@@ -139,21 +139,8 @@ class MLflow:
         yield from self._rows(points)
 
     def _rows(self, points: list[tuple[int, int, str, float]]) -> Iterator[Row]:
-        """Points by time and step as rows. A second point of one key begins another row."""
         points.sort(key=lambda point: point[:3])
-        values: dict[str, float] = {}
-        moment: tuple[int, int] | None = None
-        for stamp, step, key, number in points:
-            if moment != (stamp, step) or key in values:
-                if moment is not None:
-                    yield self._row(moment, values)
-                moment, values = (stamp, step), {}
-            values[key] = number
-        if moment is not None:
-            yield self._row(moment, values)
-
-    def _row(self, moment: tuple[int, int], values: dict[str, float]) -> Row:
-        return Row(moment[0] / 1000, {**clocks_of(values), self._clock: moment[1]}, values)
+        return rows_of((stamp / 1000, {self._clock: step}, key, number) for stamp, step, key, number in points)
 
 
 _SAID = {"1": "RUNNING", "2": "SCHEDULED", "4": "FAILED", "5": "KILLED"}

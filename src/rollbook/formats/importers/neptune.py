@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._media import media_row
+from rollbook.formats.importers._plain import nested
 from rollbook.protocols import ForeignRun, Row, Scalars
 from rollbook.schema.seeds import named_seed
 from rollbook.values import Histogram
@@ -74,7 +75,7 @@ class Neptune:
                 or attributes.get("run_id")
             )
         )
-        run.config = _nested({path: value for path, value in attributes.items() if not path.startswith(_OF_NEPTUNE)})
+        run.config = nested({path: value for path, value in attributes.items() if not path.startswith(_OF_NEPTUNE)})
         for name in ("run_id", "project_id"):
             run.config.pop(name, None)
         run.seed = named_seed(run.config)
@@ -168,22 +169,6 @@ def _key(path: str) -> str:
     if path.startswith("monitoring/"):
         return "system/" + path.split("/", 2)[-1]
     return path
-
-
-def _nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """`{"parameters/lr": 1}` as `{"parameters": {"lr": 1}}`; an entry with a value keeps its own path."""
-    made: dict[str, Any] = {}
-    for path, value in flat.items():
-        at = made
-        *above, name = path.split("/")
-        for part in above:
-            below = at.setdefault(part, {})
-            if not isinstance(below, dict):
-                at, name = made, path
-                break
-            at = below
-        at[path if isinstance(at.get(name), dict) else name] = value
-    return made
 
 
 def _histogram(cell: Any) -> Histogram | None:
