@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -131,3 +132,15 @@ def test_writers_of_training_and_evaluation_are_one_run(operations: Any, tmp_pat
     operations.close_summary_writer(evaluation)
     (book,) = rollbook.open(tmp_path / "runs")
     assert {key: value for key, (value, *_) in book.latest().items()} == {"loss": 0.5, "eval/return": 7.0}
+
+
+def test_a_program_that_opens_many_writers_in_turn_has_one_thread_that_reads(operations: Any, tmp_path: Path) -> None:
+    """Keras opens new ones with each `fit`."""
+    before = set(threading.enumerate())
+    for n in range(5):
+        writer = begin(operations, f"logs/fit-{n}")
+        operations.write(writer, "loss", 0.5, n)
+        operations.close_summary_writer(writer)
+    new = set(threading.enumerate()) - before
+    assert len([thread for thread in new if thread.name == "rollbook-tensorflow"]) == 1
+    assert sorted(book.latest()["loss"][0] for book in rollbook.open(tmp_path / "runs")) == [0.5] * 5

@@ -31,7 +31,8 @@ _own: list[tuple[object, str, object]] = []
 """(module or class, name, what it was), while TensorFlow is followed."""
 _files: list[_Followed] = []
 _lock = threading.RLock()
-_ended = threading.Event()
+_reader: threading.Event | None = None
+"""Ends the thread that reads; None where none does."""
 
 
 def follow(options: dict[str, object]) -> None:
@@ -138,9 +139,7 @@ class _Followed:
         with _lock:
             self.path = path()
             _files.append(self)
-            if len(_files) == 1:
-                _ended.clear()
-                threading.Thread(target=_read_all, name="rollbook-tensorflow", daemon=True).start()
+        _read_on()
         atexit.unregister(_end)
         atexit.register(_end)  # before that of the run, which ends it
 
@@ -212,15 +211,33 @@ def _pixels(picture: bytes) -> Any:
     return tensorflow.io.decode_image(picture, expand_animations=False).numpy()
 
 
-def _read_all() -> None:
-    while not _ended.wait(_SECONDS):
+def _read_on() -> None:
+    """Let a thread read all files until none is open."""
+    global _reader
+    with _lock:
+        if _reader is None:
+            _reader = threading.Event()
+            threading.Thread(target=_read_all, args=(_reader,), name="rollbook-tensorflow", daemon=True).start()
+
+
+def _read_all(ended: threading.Event) -> None:
+    global _reader
+    while not ended.wait(_SECONDS):
+        with _lock:
+            if not _files and _reader is ended:
+                _reader = None
+                return
         for file in list(_files):
             file.flush()
 
 
 def _end() -> None:
     """Record the rest of every file."""
-    _ended.set()
+    global _reader
+    with _lock:
+        if _reader is not None:
+            _reader.set()
+            _reader = None
     for file in list(_files):
         file.flush()
         file.close()
