@@ -119,7 +119,7 @@ framework-environments: $(VENV)/.has-dev
 	$(BIN)/python scripts/framework_env.py --allow-missing --minutes 15
 
 # Environments are made once; one that cannot be had here (no such wheel, no network) is named, not a failure.
-frameworks: $(VENV)/.has-dev  ## of each framework a short real training (nine gigabytes of environments)
+frameworks: $(VENV)/.has-dev  ## of each framework a short real training (eleven gigabytes of environments)
 	$(BIN)/python scripts/framework_env.py --test --allow-missing --minutes 20 -- -m core -q --disable-warnings
 
 test-frameworks:  ## all tests in the real frameworks, each group of pins in an environment under .venvs

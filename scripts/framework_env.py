@@ -288,6 +288,12 @@ GROUPS: dict[str, Group] = {
     ),
     # What shows recorded episodes: half a gigabyte, for rerun-sdk brings its viewer.
     "viewers": Group(packages=("mcap>=1.2,<2", "rerun-sdk>=0.41,<1"), torch=False, modules=("mcap.reader", "rerun")),
+    # 1.8 gigabytes: TensorFlow alone.
+    "tensorflow": Group(
+        packages=("tensorflow-cpu>=2.21,<2.22", "tensorboard>=2.20", "click"),
+        torch=False,
+        modules=("tensorflow", "tensorboard"),
+    ),
     "jax": Group(packages=("jax[cpu]>=0.6", "keras>=3.15,<3.16"), torch=False, modules=("jax",)),
     # Brax 0.14 uses what JAX has taken out since.
     "brax": Group(packages=("jax[cpu]>=0.6,<0.8", "brax>=0.14,<0.15"), torch=False, modules=("brax",)),

@@ -134,6 +134,20 @@ def test_writers_of_training_and_evaluation_are_one_run(operations: Any, tmp_pat
     assert {key: value for key, (value, *_) in book.latest().items()} == {"loss": 0.5, "eval/return": 7.0}
 
 
+def test_what_is_evaluated_before_anything_is_trained_is_called_so(operations: Any, tmp_path: Path) -> None:
+    """Keras makes the writer of validation/ first."""
+    validation, training = begin(operations, "logs/validation"), begin(operations, "logs/train")
+    operations.write(validation, "epoch_loss", 2.0, 0)
+    operations.write(training, "epoch_loss", 1.0, 0)
+    operations.close_summary_writer(training)
+    operations.close_summary_writer(validation)
+    latest = rollbook.open(tmp_path / "runs").one().latest()
+    assert {key: value for key, (value, *_) in latest.items()} == {
+        "validation/epoch_loss": 2.0,
+        "train/epoch_loss": 1.0,
+    }
+
+
 def test_a_program_that_opens_many_writers_in_turn_has_one_thread_that_reads(operations: Any, tmp_path: Path) -> None:
     """Keras opens new ones with each `fit`."""
     before = set(threading.enumerate())

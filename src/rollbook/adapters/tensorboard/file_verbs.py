@@ -48,6 +48,9 @@ _PARTS = {
     "collector", "evaluator", "buffer", "serial", "env", "agent", "policy", "summary",
 }  # fmt: skip
 
+OF_EVALUATIONS = frozenset(("eval", "evaluation", "val", "validation"))
+"""Folders whose numbers are no training's; "test" may be what somebody calls an experiment."""
+
 
 def is_one_experiment(folder: str, other: str) -> bool:
     """Whether two writers write to one experiment: in one folder, one inside of the other, or parts side by side."""

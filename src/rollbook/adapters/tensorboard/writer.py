@@ -19,7 +19,7 @@ from rollbook.adapters._run import (
 )
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.events import RARE
-from rollbook.adapters.tensorboard.file_verbs import file_verb, is_one_experiment, read_table
+from rollbook.adapters.tensorboard.file_verbs import OF_EVALUATIONS, file_verb, is_one_experiment, read_table
 from rollbook.adapters.tensorboard.layouts import DEFAULT_CATEGORY, DEFAULT_TITLE, boards_of
 from rollbook.adapters.tensorboard.names import named_by
 from rollbook.run.arguments import GoesOn
@@ -659,12 +659,14 @@ class SummaryWriter:
         return True
 
     def _scope_name(self) -> str:
-        """Two writers on one run would mix their keys, so the second gets its folder's name as a prefix."""
+        """Two writers on one run would mix their keys, so the second gets its folder's name as a prefix; so does the
+        first one if it is that of evaluations, which Keras makes before that of the training."""
         others = (
             [] if self.run is None else [writer for writer in _writers.of(self.run) if writer.log_dir != self.log_dir]
         )
         if not others:
-            return ""
+            own = os.path.basename(os.path.normpath(self.log_dir))
+            return own if own.casefold() in OF_EVALUATIONS else ""
         inside = os.path.relpath(self.log_dir, others[0].log_dir)
         name = os.path.basename(os.path.normpath(self.log_dir)) if inside.startswith("..") else inside
         return name.replace(os.sep, "/")
