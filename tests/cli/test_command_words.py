@@ -241,6 +241,9 @@ def test_commands_that_only_read_take_the_last_run_if_none_is_named(here: Path) 
         assert call(command).exit_code == 2, command
 
 
+NAMES = {"seeds": "metric", "curves": "key"}
+
+
 def test_compare_without_a_metric_is_by_the_score_that_the_runs_have_and_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +264,9 @@ def test_compare_without_a_metric_is_by_the_score_that_the_runs_have_and_says_wh
     said = "By test/return, the score that these runs have. "
     assert said in unnamed.stdout.replace("\n", " ")
     assert said not in named.stdout.replace("\n", " ")
+    for question in ("seeds", "curves"):
+        assert said.strip() in call(question, "test-return").output.replace("\n", " "), question
+        assert said.strip() not in call(question, "test-return", f"--{NAMES[question]}", "test/return").output, question
     assert call("plot", "test-return").stdout.startswith("test/return by what differs")
     assert "By rollout/ep_rew_mean," in call("compare", "rollout-ep_rew_mean").stdout, "whatever a tool calls it"
     assert call("plot", "update-entropy").exit_code == 1

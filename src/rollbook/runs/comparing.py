@@ -163,7 +163,9 @@ def seeds_needed(ask: Seeds, source: Source) -> compare.SeedPlan:
             "above 0"
         )
     answer = compared(Compare(metric=ask.metric, by=ask.by, score=ask.score, against=ask.against), source)
-    return answer.seed_plan(ask.difference, ask.power, COUNTS)
+    plan = answer.seed_plan(ask.difference, ask.power, COUNTS)
+    usual = [fact.sentence for fact in answer.facts if fact.kind == "usual score"]
+    return replace(plan, said=[*usual, *plan.said])
 
 
 MOST_GROUPS = 20
