@@ -18,7 +18,9 @@ import rollbook
 import wild
 from cases import examples, some_of
 from rollbook.cli.app import app
-from rollbook.formats.importers import import_runs
+from rollbook.formats.importers import found, import_runs
+from rollbook.runs.catalog import stamped
+from rollbook.runs.colours import keep
 
 
 @pytest.fixture(autouse=True)
@@ -581,3 +583,23 @@ def test_a_column_for_each_algorithm_is_a_run_of_each(tmp_path: Path) -> None:
     assert sorted((row["algo"], row["name"]) for row in rollbook.open(tmp_path).rows()) == [
         (algo, f"hopper-{algo}") for algo in ("ppo", "sac", "td3")
     ]
+
+
+def test_what_rollbook_keeps_beside_runs_is_no_file_of_another_tool(tmp_path: Path) -> None:
+    """Boards, colours and the bin."""
+    for algo in ("ppo", "dqn"):
+        for seed in range(2):
+            with rollbook.init(
+                "p", algo, seed=seed, config={"algo": algo}, dir=tmp_path, sinks=[], keeper="inline"
+            ) as run:
+                run.log({"test/return": float(seed)}, env_step=1)
+    runs = rollbook.open(tmp_path)
+    runs.boards.save("mine", ["test/return"])
+    keep(runs.rows(), {str(row["id"]): 1 for row in runs.rows()})
+    runs.where("name = 'dqn'").remove()
+    beside = {file.relative_to(tmp_path).parts for file in tmp_path.rglob("*") if ".rollbook" in file.parts}
+    assert {name for parts in beside for name in ("boards.json", "colours.json") if name in parts} == {
+        "boards.json",
+        "colours.json",
+    }
+    assert found(tmp_path, stamped(str(tmp_path))) == {}

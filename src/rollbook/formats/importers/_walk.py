@@ -46,7 +46,10 @@ _DEEPEST = 12
 _MOST_ENTRIES = 300_000
 """In a larger tree, only this many files and folders are searched."""
 
-_PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts"})
+_PASSED_OVER = frozenset(
+    ("node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts", ".rollbook")
+)
+"""The last one is rollbook's own, with boards, colours and the bin; see runs/beside.py."""
 _OF_MANY = frozenset({".db", ".sqlite", ".sqlite3"})
 """Databases hold many runs: the other files in the folder of one need not belong to it."""
 
