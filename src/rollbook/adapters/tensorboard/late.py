@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from rollbook.adapters.tensorboard.imported import TENSORFLOWS, when_imported
+from rollbook.adapters._imported import when_imported
+from rollbook.adapters.tensorboard.libraries import PACKAGES, TENSORFLOWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 def install_when_imported() -> None:
     """Replace the SummaryWriters of torch and tensorboardX as soon as the program imports them; see `install`."""
     from rollbook.adapters.tensorboard import native
-    from rollbook.adapters.tensorboard.libraries import PACKAGES
 
     when_imported({module: partial(_install, library) for library, module in PACKAGES.items()})
     when_imported({native.EVENT_FILES: _follow})

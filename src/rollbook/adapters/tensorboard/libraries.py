@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 PACKAGES = {"torch": "torch.utils.tensorboard", "tensorboardX": "tensorboardX"}
 """Where each library's SummaryWriter is imported from. The class itself is in the module `writer` of that package."""
 
+TENSORFLOWS = (
+    "tensorflow.python.ops.gen_summary_ops",
+    "tensorflow.python.summary.writer.event_file_writer",
+)
+"""Where Python calls the writer of `tf.summary`, whoever made it; the writer of `tf.compat.v1.summary.FileWriter`."""
+
 
 def original(choice: str) -> Any:
     """The library's own SummaryWriter, even if ours has replaced its name; None if it is not loaded."""

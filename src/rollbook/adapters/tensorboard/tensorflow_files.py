@@ -14,7 +14,8 @@ import threading
 import weakref
 from functools import wraps
 
-from rollbook.adapters.tensorboard.imported import TENSORFLOWS, when_imported
+from rollbook.adapters._imported import when_imported
+from rollbook.adapters.tensorboard.libraries import TENSORFLOWS
 from rollbook.adapters.tensorboard.writer import SummaryWriter
 from rollbook.system.bill import Bill
 from rollbook.system.files import names_in

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from rollbook.adapters._imported import when_imported
 from rollbook.errors import BadInput
 from rollbook.system.other_names import SameModule
 
@@ -16,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from importlib.metadata import Distribution
-    from types import ModuleType
     from typing import Any
 
 MODES = ("replace", "beside")
@@ -34,7 +34,7 @@ def install(mode: str) -> None:
         if "wandb" in sys.modules:
             mirror(sys.modules["wandb"])
         else:
-            sys.meta_path.insert(0, _Beside())
+            when_imported({"wandb": mirror})
         return
     there = sys.modules.get("wandb")
     if there is not None and not there.__name__.startswith("rollbook."):
@@ -84,28 +84,6 @@ class _Replace:
                 return path
 
         return [Wandb()]
-
-
-class _Beside:
-    """Finds the real `wandb` and mirrors it after loading."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name != "wandb":
-            return None
-        from importlib.machinery import PathFinder
-
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return None
-        sys.meta_path.remove(self)
-        load = spec.loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            load(module)
-            mirror(module)
-
-        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
 
 
 def mirror(wandb: Any) -> None:

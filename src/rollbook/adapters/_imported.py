@@ -11,12 +11,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-TENSORFLOWS = (
-    "tensorflow.python.ops.gen_summary_ops",
-    "tensorflow.python.summary.writer.event_file_writer",
-)
-"""Where Python calls the writer of `tf.summary`, whoever made it; the writer of `tf.compat.v1.summary.FileWriter`."""
-
 
 def when_imported(work: Mapping[str, Callable[[ModuleType], object]]) -> None:
     """Do something with modules (name -> what) as soon as the program has imported them."""
@@ -24,14 +18,14 @@ def when_imported(work: Mapping[str, Callable[[ModuleType], object]]) -> None:
 
 
 class _Finder:
-    """Lets the library load its module, then does what shall be done with it."""
+    """Lets the library load its module, then does what shall be done with it. A program that only asks whether there is
+    such a module (`importlib.util.find_spec`) has not imported it yet."""
 
     def __init__(self, work: Mapping[str, Callable[[ModuleType], object]]) -> None:
         self._work = dict(work)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        work = self._work.pop(name, None)
-        if work is None:
+        if name not in self._work:
             return None
         from importlib.machinery import PathFinder
 
@@ -42,7 +36,11 @@ class _Finder:
 
         def exec_module(module: ModuleType) -> None:
             load(module)
-            work(module)
+            work = self._work.pop(name, None)
+            if not self._work and self in sys.meta_path:
+                sys.meta_path.remove(self)
+            if work is not None:
+                work(module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
