@@ -140,7 +140,7 @@ def test_every_key_of_the_help_sheet_does_what_it_says(
     page.open(address, where).settled()
     fresh()
     tab.keyboard.press("?")
-    tab.wait_for_selector("dialog[open]")
+    tab.wait_for_selector("dialog[open] kbd")
     sheet = dict(tab.evaluate(KEYS))
     # The cause of a point stands beside the charts, whose keys still work.
     others = set(PAGES["runs"][2]) if name == "cause" else set()
