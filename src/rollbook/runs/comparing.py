@@ -13,9 +13,9 @@ import numpy as np
 from msgspec import structs
 
 from rollbook import compare
-from rollbook.compare.comparing import ends_alike
 from rollbook.compare.comparison import ScoreEnd
 from rollbook.compare.facts import Fact
+from rollbook.compare.facts_of_runs import ends_alike
 from rollbook.compare.seeds import COUNTS
 from rollbook.errors import BadInput
 from rollbook.runs import looks
