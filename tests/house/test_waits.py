@@ -23,6 +23,9 @@ RUNS = {"call", "check_call", "check_output", "run"}
 CONNECTS = {"create_connection": 1, "urlopen": 2, "HTTPConnection": 2, "HTTPSConnection": 2}
 """What talks to another machine, and the place of its timeout among the arguments."""
 
+QUEUES = ("queue", "waiting", "inbox", "answers")
+"""Where `get()` waits for another thread; other methods of that name wait for nothing."""
+
 POOLS = ("PoolExecutor", "DaemonThreads", "Popen")
 """At the end of a `with` block, these wait for all that was started in it."""
 
@@ -37,11 +40,14 @@ ALLOWED: dict[str, str] = {
     "keeper/rules.py:run": "a daemon thread that waits for its owner",
     "remote/catalogue.py:rebuild": "each request has a deadline of its own",
     "remote/objects.py:listing": "each request has a deadline of its own",
+    "remote/remote.py:perform": "each request has a deadline of its own",
     "runs/mapping.py:ended": "an answer that is there",
     "runs/results.py:for_each_run": "the caller's own question, computed in threads of this process",
     "server/live.py:_look": "under asyncio.wait_for",
+    "server/live.py:_send": "a listener's own task, which ends with its socket",
     "stats/iqm_bootstrap.py:_workers": "the caller's own question, computed in threads of this process",
     "stats/iqm_bootstrap.py:together": "the caller's own question, computed in threads of this process",
+    "system/daemon_threads.py:_work": "a daemon thread that waits for its owner",
     "system/daemon_threads.py:shutdown": "its caller asks for that; the end of a program does not",
     "system/optional.py:__enter__": "another import of this process; a fork that waits for it has a deadline",
 }
@@ -56,6 +62,16 @@ def waits(call: ast.Call) -> bool:
         return "timeout" not in named and len(call.args) <= CONNECTS[name]
     if whose == "subprocess" and name in RUNS:
         return not {"timeout", None} & named.keys()
+    if whose == "os" and name in ("wait", "waitpid", "waitid"):
+        return "WNOHANG" not in ast.unparse(call)
+    if name in ("flock", "lockf"):
+        return not any(word in ast.unparse(call) for word in ("LOCK_NB", "LOCK_UN"))
+    if name == "select" or (name == "poll" and whose.endswith("poller")):
+        return len(call.args) == (3 if whose == "select" else 0)
+    if name == "get" and whose.rpartition(".")[2].lstrip("_") in QUEUES:
+        return "timeout" not in named and [ast.unparse(each) for each in call.args] in ([], ["True"])
+    if name == "shutdown" and "socket" not in whose:
+        return named.get("wait") != "False"
     if name not in WAITS or not whose or whose in ("asyncio", "ray", "os.path"):
         return False
     if "timeout" in named:
@@ -99,6 +115,12 @@ a.wait()
 a.wait(None)
 b.join()
 lock.acquire(True)
+fcntl.flock(fd, fcntl.LOCK_EX)
+os.waitpid(pid, 0)
+select.select([fd], [], [])
+poller.poll()
+self._queue.get()
+pool.shutdown()
 p.communicate(x)
 g.result()
 subprocess.run(x)
@@ -114,6 +136,14 @@ a.wait(1)
 os.path.join(a, b)
 lock.acquire(timeout=2)
 lock.acquire(blocking=False)
+fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+fcntl.flock(fd, fcntl.LOCK_UN)
+os.waitpid(pid, os.WNOHANG)
+select.select([fd], [], [], 3)
+poller.poll(300)
+self._queue.get(True, 5)
+values.get(key)
+pool.shutdown(wait=False)
 p.communicate(x, timeout=3)
 g.result(2)
 subprocess.run(x, timeout=5)
