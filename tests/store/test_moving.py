@@ -354,7 +354,7 @@ def test_the_last_rows_of_a_finished_run_are_reported_if_their_file_is_moved_awa
         part.write_bytes(content)
     assert verify(run) == []
     parts[-1].unlink()
-    finished.write(run, {**read_json(finished.finished_path(run)), "sealed": {}}, durable=False)
+    finished.write(run, {**read_json(finished.finished_path(run)), "sealed": {}})
     assert [text for text in verify(run) if "in no file" in text] == Book(run).problems() != []
 
 

@@ -36,7 +36,7 @@ def sweep_finished(run_folder: str, own_lock: Lock) -> bool:
         if not whole.get("writers"):  # nothing was sealed yet
             return False
         if whole != before:
-            write(run_folder, whole, durable=True)
+            write(run_folder, whole)
         for name in FOLDED:
             remove(os.path.join(run_folder, name))
         for name in names_in(folder):  # of processes that were killed; it is only written under the lock held here

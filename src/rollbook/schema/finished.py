@@ -56,7 +56,7 @@ def keeper_file(run: str | os.PathLike[str], name: str) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def add(run: str | os.PathLike[str], entry: str, content: Mapping[str, Any], *, durable: bool = False) -> None:
+def add(run: str | os.PathLike[str], entry: str, content: Mapping[str, Any]) -> None:
     """Add writers to the entry `writers` or `sealed`; one that is there already is replaced.
 
     Raises:
@@ -67,16 +67,16 @@ def add(run: str | os.PathLike[str], entry: str, content: Mapping[str, Any], *, 
         make_folders(os.path.dirname(path), inside=run)
         here = read_json(path)
         known = here.get(entry)
-        write(run, {**here, entry: {**(known if isinstance(known, dict) else {}), **content}}, durable=durable)
+        write(run, {**here, entry: {**(known if isinstance(known, dict) else {}), **content}})
 
 
-def write(run: str | os.PathLike[str], content: Mapping[str, Any], *, durable: bool) -> None:
-    """Replace the file; the caller has the lock of run.json.
+def write(run: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Replace the file, on the disk, too: nothing else says what it says. The caller has the lock of run.json.
 
     Raises:
       OSError: the disk is full, or the folder cannot be written. The old file then stays.
     """
-    write_json(finished_path(run), {**content, _CHECKSUM: _checksum(content)}, durable=durable)
+    write_json(finished_path(run), {**content, _CHECKSUM: _checksum(content)}, durable=True)
 
 
 def damage(run: str | os.PathLike[str]) -> str:

@@ -160,4 +160,4 @@ def _join_manifests(part: str, run: str) -> None:
     ours = former_writers(run)
     new = {writer: about for writer, about in former_writers(part).items() if writer not in ours}
     if new:
-        add(run, "writers", new, durable=True)
+        add(run, "writers", new)

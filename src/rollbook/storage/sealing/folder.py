@@ -129,7 +129,7 @@ def _remove_empty_writers(run: str, least: int) -> None:
     ]
     if len(empty) < least:
         return
-    finished.add(run, "writers", {info.id: {**info.about, "closed": info.closed} for info in empty}, durable=True)
+    finished.add(run, "writers", {info.id: {**info.about, "closed": info.closed} for info in empty})
     for info in empty:
         for name in (RunFile.CLOSED, RunFile.WRITER):
             unlink(os.path.join(info.folder, name))
