@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from rollbook.errors import BadInput
 from rollbook.formats.importers._beside import describe
@@ -31,7 +32,7 @@ from rollbook.system.files import pasted, run_name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 _TIMES = (
@@ -214,14 +215,14 @@ class Csv:
             self.refused[file] = _advice(file, header)
             return []
         made: list[ForeignRun] = []
-        for mark, wanted, fields in self._split(file, header):
-            run = ForeignRun(mark, files=[file], clocks=tuple(self._clocks.values()), home=file.parent)
-            run.part = "-".join(filter(None, (file.stem, mark.strip("-"))))
-            run.seed = fields.pop("seed", None)
+        for part in self._split(file, header):
+            run = ForeignRun(part.mark, files=[file], clocks=tuple(self._clocks.values()), home=file.parent)
+            run.part = "-".join(filter(None, (file.stem, part.mark.strip("-"))))
+            run.seed = part.fields.get("seed")
             run.sources.update(dict.fromkeys(["seed"] if run.seed is not None else [], f"{file.name}, a column"))
-            run.algo, run.env = fields.pop("algo", ""), fields.pop("env", "")
+            run.algo, run.env = part.fields.get("algo", ""), part.fields.get("env", "")
             describe(run, file.parent)
-            run.give({file.name: functools.partial(self._rows, file, run, "", wanted)})
+            run.give({file.name: functools.partial(self._rows, file, run, "", part.wanted)})
             made.append(run)
         return made
 
@@ -245,57 +246,18 @@ class Csv:
         steady = _steady(file, stat.st_mtime_ns, stat.st_size)
         return next((name for name in named if name in steady), "" if steady is _EACH_ITS_OWN else (*named, "")[0])
 
-    def _split(self, file: Path, header: Header) -> list[tuple[str, _Wanted | None, dict[str, Any]]]:
-        """The runs of a table: what their names end in, which rows and columns they have, and what is known of them."""
+    def _split(self, file: Path, header: Header) -> list[_Part]:
+        """The runs of a table."""
         x = self._x_of(file, header)
-        others = [name for name in header.columns if name != x]
-        if exported := _exported(header, x):
-            return [(f"-{run}", _Wanted(columns={x: x, **names}), {}) for run, names in exported.items()]
-        # A column for each seed.
-        seeds = {name: int(match["n"]) for name in others if (match := _OF_A_SEED.fullmatch(name)) is not None}
-        if len(seeds) > 1 and len(seeds) == len(others):
-            return [
-                (f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"seed": n} if "eed" in name else {})
-                for name, n in seeds.items()
-            ]
-        # A column for each algorithm.
-        if len(others) > 1 and all(is_algorithm(name) for name in others):
-            return [(f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"algo": name}) for name in others]
-        # Rows of several runs below each other, told apart by columns such as seed or env.
+        if parts := _by_columns(file, header, x):
+            return parts
         stat = os.stat(file)
         dividing = [name for name in _dividing(file, header, stat.st_mtime_ns, stat.st_size) if name != x]
         if not dividing:
             begins = _begins(file, x, stat.st_mtime_ns, stat.st_size)
-            parts = [range(first, end) for first, end in itertools.pairwise((*begins, sys.maxsize))]
-            return [(f"-{n}" if n > 1 else "", _Wanted(rows=part), {}) for n, part in enumerate(parts, start=1)]
-        if stat.st_size > _LONGEST_TO_SPLIT:
-            return [("", None, {})]
-        indices = [header.columns.index(name) for name in dividing]
-        values = dict.fromkeys(
-            tuple(cells[p].strip() for p in indices) for cells in lines_of(file, header, ForeignRun(""))
-        )
-        if len(values) > _MOST_SPLIT:
-            return [("", None, {})]
-        made: list[tuple[str, _Wanted | None, dict[str, Any]]] = []
-        for each in values:
-            fields: dict[str, Any] = {}
-            for name, text in zip(dividing, each, strict=True):
-                field, value = SPLITTING[name.lower()], value_of(text)
-                if field == "seed" and isinstance(value, (int, float)) and float(value).is_integer():
-                    fields["seed"] = int(value)
-                elif field in ("env", "algo") and text:
-                    fields[field] = text
-            # A run's name says only what differs between the runs of this table.
-            varying = [
-                f"{name}{text}" if field == "seed" else text
-                for n, (name, text) in enumerate(zip(dividing, each, strict=True))
-                for field in [SPLITTING[name.lower()]]
-                if len({other[n] for other in values}) > 1
-            ]
-            made.append(
-                ("".join(f"-{word}" for word in varying), _Wanted(cells=dict(zip(dividing, each, strict=True))), fields)
-            )
-        return made
+            rows = [range(first, end) for first, end in itertools.pairwise((*begins, sys.maxsize))]
+            return [_Part(f"-{n}" if n > 1 else "", _Wanted(rows=part)) for n, part in enumerate(rows, start=1)]
+        return _by_cells(file, header, dividing) if stat.st_size <= _LONGEST_TO_SPLIT else [_Part("", None)]
 
     def _rows(self, file: Path, run: ForeignRun, prefix: str = "", wanted: _Wanted | None = None) -> Iterator[Row]:
         header = header_of(file)
@@ -322,63 +284,56 @@ class Csv:
             yield Row(row.time, row.clocks, values)
 
     def _metrics(self, file: Path, header: Header, run: ForeignRun, wanted: _Wanted | None) -> Iterator[Row]:
-        first = [{n: value_of(text) for n, text in row.items()} for row in _first_rows(file, header, wanted)]
-        still = standing(first)
-        clocks = {
-            name: self._clocks.get(name) or ("" if name in still else clock_name(name)) for name in header.columns
-        }
-        timed = self._time or next((name for name in (*_TIMES, *_ELAPSED) if name in header.columns), "")
-        tells = file.name in _KNOWN and (timed or any(clocks.values()))
-        x = self._x if tells else self._x_of(file, header)
-        if x and x != _ROW and not clocks.get(x):
-            clocks[x] = x_clock(x) or "step"
-        may_be_cut = _are_apart([row.get(x) for row in first])
-        for name in self._clocks:
-            if name not in clocks:
+        for name in filter(None, (*self._clocks, self._time)):
+            if name not in header.columns:
                 raise BadInput(f"import {file}: there is no column {name!r}. It has: {', '.join(header.columns)}")
-        taken: set[str] = set()
-        clocks = {**({x: clocks[x]} if x in clocks else {}), **clocks}
-        for name, clock in clocks.items():  # if two columns are one clock, x or the first is used, the other is a value
-            clocks[name] = "" if clock in taken and name not in self._clocks else clock
-            taken.add(clock)
-        if self._time and self._time not in header.columns:
-            raise BadInput(f"import {file}: there is no column {self._time!r}. It has: {', '.join(header.columns)}")
-        stat = os.stat(file)
-        written = stat.st_mtime
-        start = _start_of(file, timed, written, stat.st_size) if timed else written
-        moment = start
+        first = [{n: value_of(text) for n, text in row.items()} for row in _first_rows(file, header, wanted)]
+        time_column = self._time or next((name for name in (*_TIMES, *_ELAPSED) if name in header.columns), "")
+        x, clocks = self._clocks_of(file, header, first, is_timed=bool(time_column))
+        times = _Times(file, time_column)
+        counters = _Counters(
+            clocks,
+            x,
+            only_clocks={*SPELLINGS, *self._clocks, x},
+            of_row="episode" if _are_episodes(header) else "step",
+            may_be_cut=_are_apart([row.get(x) for row in first]),
+        )
         melted = _melted(header)
-        counting = [
-            (name, clock, name in SPELLINGS or name in self._clocks or name == x)
-            for name, clock in clocks.items()
-            if clock
-        ]
-        of_row = "episode" if _are_episodes(header) else "step"
         for number, texts in _rows_of(file, header, run, wanted):
-            cells_of_row = {name: value_of(text) for name, text in texts.items()}
+            cells = {name: value_of(text) for name, text in texts.items()}
             if wanted is not None and wanted.columns:
-                cells_of_row = {name: cells_of_row.get(name) for name in wanted.columns}
-                if not any(value is not None for name, value in cells_of_row.items() if name != x):
+                cells = {name: cells.get(name) for name in wanted.columns}
+                if not any(value is not None for name, value in cells.items() if name != x):
                     continue  # another run has values here
-            stamp = cells_of_row.get(timed) if timed else None
-            if (at := moment_of(stamp)) is not None or _passed(stamp):
-                moment = at if at is not None else start + float(stamp)  # type: ignore[arg-type]
-                if timed in _TIMES and timed not in _ELAPSED:
-                    del cells_of_row[timed]
-            if melted and isinstance(called := cells_of_row.pop(melted[0], None), str):
-                cells_of_row[called] = cells_of_row.pop(melted[1], None)
-            readings = {of_row: number} if x == _ROW else {}
-            for name, clock, is_only_clock in counting:
-                reading: Any = cells_of_row.get(name)
-                if name == x and may_be_cut and isinstance(reading, float) and math.isfinite(reading):
-                    reading = math.floor(reading)
-                if is_reading(reading):
-                    readings[clock] = int(reading)
-                    if is_only_clock:
-                        del cells_of_row[name]
-            values = {name: value for name, value in cells_of_row.items() if value is not None}
+            moment = times.taken_from(cells)
+            if melted and isinstance(called := cells.pop(melted[0], None), str):
+                cells[called] = cells.pop(melted[1], None)
+            readings = counters.taken_from(cells, number)
+            values = {name: value for name, value in cells.items() if value is not None}
             if values or readings:
                 yield Row(moment, readings, values or {f"clock/{name}": n for name, n in readings.items()})
+
+    def _clocks_of(
+        self, file: Path, header: Header, first: list[dict[str, Any]], *, is_timed: bool
+    ) -> tuple[str, dict[str, str]]:
+        """The x-axis of a table, and the clock of each column, the axis first; "" for a column that is none.
+
+        If two columns are one clock, the axis or the first is used, and the other is a value.
+        """
+        constant = standing(first)
+        clocks = {
+            name: self._clocks.get(name) or ("" if name in constant else clock_name(name)) for name in header.columns
+        }
+        needs_no_axis = file.name in _KNOWN and (is_timed or any(clocks.values()))
+        x = self._x if needs_no_axis else self._x_of(file, header)
+        if x and x != _ROW and not clocks.get(x):
+            clocks[x] = x_clock(x) or "step"
+        clocks = {**({x: clocks[x]} if x in clocks else {}), **clocks}
+        taken: set[str] = set()
+        for name, clock in clocks.items():
+            clocks[name] = "" if clock in taken and name not in self._clocks else clock
+            taken.add(clock)
+        return x, clocks
 
     def _episodes(self, files: list[Path], run: ForeignRun, alone: bool) -> Iterator[Row]:
         """The episodes of all Monitor files of a folder, in the order of their ends: return, length and seconds.
@@ -432,6 +387,66 @@ def _begun(header: Header) -> float | None:
     return float(begun) if isinstance(begun, (int, float)) else None
 
 
+class _Times:
+    """When the rows of a table were written: each at its own time, or at that of the row before it.
+
+    Args:
+      column: the column with the times; "" if there is none: all rows then have the file's modification time.
+    """
+
+    def __init__(self, file: Path, column: str) -> None:
+        stat = os.stat(file)
+        self._column = column
+        self._start = _start_of(file, column, stat.st_mtime, stat.st_size) if column else stat.st_mtime
+        self._moment = self._start
+        self._is_no_value = column in _TIMES and column not in _ELAPSED
+
+    def taken_from(self, cells: dict[str, Any]) -> float:
+        """Unix seconds of a row. Its cell is removed, unless it is a value, too: seconds since the start."""
+        stamp = cells.get(self._column) if self._column else None
+        if (at := moment_of(stamp)) is not None:
+            self._moment = at
+        elif _passed(stamp):
+            self._moment = self._start + float(stamp)  # type: ignore[arg-type]
+        else:
+            return self._moment
+        if self._is_no_value:
+            del cells[self._column]
+        return self._moment
+
+
+class _Counters:
+    """The columns of a table that are clocks.
+
+    Args:
+      clocks: column -> its clock; "" for none.
+      x: the column that is the x-axis, or "row"; "" if there is none.
+      only_clocks: the columns that are no value besides.
+      of_row: the clock that counts rows, if x is "row".
+      may_be_cut: whether readings of x are rounded down: they are no integers, but far enough apart.
+    """
+
+    def __init__(
+        self, clocks: Mapping[str, str], x: str, *, only_clocks: Container[str], of_row: str, may_be_cut: bool
+    ) -> None:
+        self._columns = [(name, clock, name in only_clocks) for name, clock in clocks.items() if clock]
+        self._of_row = of_row if x == _ROW else ""
+        self._cut = x if may_be_cut else None
+
+    def taken_from(self, cells: dict[str, Any], number: int) -> dict[str, int]:
+        """Clock -> reading of a row. The cells of columns that are nothing but clocks are removed."""
+        readings = {self._of_row: number} if self._of_row else {}
+        for name, clock, is_only_clock in self._columns:
+            reading = cells.get(name)
+            if name == self._cut and isinstance(reading, float) and math.isfinite(reading):
+                reading = math.floor(reading)
+            if is_reading(reading):
+                readings[clock] = int(reading)
+                if is_only_clock:
+                    del cells[name]
+        return readings
+
+
 class _Wanted:
     """The rows and columns of a table that are one run's.
 
@@ -457,8 +472,57 @@ class _Wanted:
         return is_there and all(cells.get(name, "").strip() == text for name, text in self.cells.items())
 
 
+class _Part(NamedTuple):
+    """One of the runs of a table: what its name ends in, its rows and columns (None: all), and known fields."""
+
+    mark: str
+    wanted: _Wanted | None
+    fields: Mapping[str, Any] = {}
+
+
+def _by_columns(file: Path, header: Header, x: str) -> list[_Part]:
+    """The runs of a table with a column for each run, seed or algorithm; [] for any other."""
+    others = [name for name in header.columns if name != x]
+    if exported := _exported(header, x):
+        return [_Part(f"-{run}", _Wanted(columns={x: x, **names})) for run, names in exported.items()]
+    seeds = {name: int(match["n"]) for name in others if (match := _OF_A_SEED.fullmatch(name)) is not None}
+    if len(seeds) > 1 and len(seeds) == len(others):
+        return [
+            _Part(f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"seed": n} if "eed" in name else {})
+            for name, n in seeds.items()
+        ]
+    if len(others) > 1 and all(is_algorithm(name) for name in others):
+        return [_Part(f"-{name}", _Wanted(columns={x: x, name: file.stem}), {"algo": name}) for name in others]
+    return []
+
+
+def _by_cells(file: Path, header: Header, dividing: list[str]) -> list[_Part]:
+    """The runs of a table with rows of several runs below each other, which differ in columns such as seed or env."""
+    indices = [header.columns.index(name) for name in dividing]
+    combinations = dict.fromkeys(
+        tuple(cells[n].strip() for n in indices) for cells in lines_of(file, header, ForeignRun(""))
+    )
+    if len(combinations) > _MOST_SPLIT:
+        return [_Part("", None)]
+    varies = [len(set(texts)) > 1 for texts in zip(*combinations, strict=True)]  # a name says only what differs
+    parts = []
+    for texts in combinations:
+        fields: dict[str, Any] = {}
+        mark = ""
+        for name, text, is_in_name in zip(dividing, texts, varies, strict=True):
+            field, value = SPLITTING[name.lower()], value_of(text)
+            if field == "seed" and isinstance(value, (int, float)) and float(value).is_integer():
+                fields["seed"] = int(value)
+            elif field in ("env", "algo") and text:
+                fields[field] = text
+            if is_in_name:
+                mark += f"-{name}{text}" if field == "seed" else f"-{text}"
+        parts.append(_Part(mark, _Wanted(cells=dict(zip(dividing, texts, strict=True))), fields))
+    return parts
+
+
 _MOST_SPLIT = 10_000
-"""Into more runs no table is divided: what looks like a column of runs is none then."""
+"""A table is divided into at most this many runs; a column with more values than that names no runs."""
 
 _SPLIT_NAME = re.compile(r"^-")
 
@@ -556,7 +620,7 @@ def _steady(file: Path, _changed: int, _size: int) -> frozenset[str]:
 def _begins(file: Path, x: str, _changed: int, size: int) -> tuple[int, ...]:
     """The rows at which a training begins: the first, and those where the axis is at its first value again.
 
-    Steps that are counted one by one begin anew with each episode, and say nothing about trainings.
+    Steps that are counted one by one begin again with each episode, and say nothing about trainings.
     """
     header = header_of(file) if x != _ROW and size <= _LONGEST_KEPT else None
     if header is None or x not in header.columns or not _may_begin_again(file, header, header.columns.index(x)):
@@ -602,7 +666,7 @@ def _may_begin_again(file: Path, header: Header, index: int) -> bool:
 
 
 _MOST_TRAININGS = 100
-"""What begins anew more often than this is no training."""
+"""An axis that returns to its first value more often than this does not divide trainings."""
 
 
 def _dividing(file: Path, header: Header, changed: int, size: int) -> list[str]:
