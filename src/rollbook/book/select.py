@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.axis import OtherHosts, in_order, place
-from rollbook.book.metrics import all_keys, joined, wide_metrics
+from rollbook.book.axis import OtherHosts, Placed, in_order, place
+from rollbook.book.metrics import Within, all_keys, joined, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
 from rollbook.storage import IDENTITY, Pieces
@@ -37,42 +38,29 @@ def select_metrics(
             f"start={start!r}, stop={stop!r} without x.", "Name the clock or key they count in, such as x='env_step'"
         )
     labels = all_keys(pieces, run.clocks)
-    # A stretch along time is the same question as since and until.
-    if x == "time" and x not in labels:  # unix seconds; every row has them
+    if x == "time" and x not in labels:  # unix seconds, which every row has: the same question as since and until
         table = select_metrics(
             pieces, run, keys, since=_latest(since, start), until=_earliest(until, stop), exact=exact
         )
         return table if exact else table.append_column("inferred", from_numpy(np.zeros(table.num_rows, dtype=bool)))
-    # Which columns to read: those asked for, and that of the axis.
-    wanted = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
-    axis_key = _axis_key(x, labels, run)
-    names = wanted if axis_key is None or axis_key in wanted else [*wanted, axis_key]
-    aliases = _aliases([*(keys or ()), *((x,) if axis_key is not None and x is not None else ())], labels, run.path)
-    plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys if key not in aliases}
-    columns = [labels[name] for name in names]
+    asked = _asked_keys(keys, x, labels, run)
     # What the pieces themselves can leave out. An axis that is a key may come from other rows, so it is cut later.
     span = (-np.inf if start is None else start, np.inf if stop is None else stop)
-    within = _within(x if axis_key is None else None, span, since, until)
+    within = _within(x if asked.axis_key is None else None, span, since, until)
     # Rows of several hosts need to know their writer: each has a clock of its own.
-    asked_keys = None if keys is None else names
     hosts = {} if x is None or exact else run.hosts()
-    several = len({host.clock for host in hosts.values()}) > 1
-    wides = wide_metrics(pieces, asked_keys, run, within=within, with_identity=several)
-    table, attempt = joined(wides, columns if keys is not None else sorted(columns), run.clocks)
-    writers = None
-    if several:
-        writers = to_numpy(table["writer"])[0] if "writer" in table.column_names else None
-        table = table.select([name for name in table.column_names if name not in IDENTITY])
+    several_clocks = len({host.clock for host in hosts.values()}) > 1
+    table, attempt, writers = _read(pieces, run, asked, within, with_writers=several_clocks)
     mask = np.ones(table.num_rows, dtype=bool)
     if since is not None or until is not None:
         times = to_numpy(table["time"])[0]
         mask &= (times >= _ns(since, -(2**62))) & (times < _ns(until, 2**62))
-    if len(names) > len(wanted):  # leave out rows that only have the axis
-        mask &= _have_any(table, [labels[name] for name in wanted])
+    if asked.has_axis_besides:  # leave out rows that only have the axis
+        mask &= _have_any(table, [labels[name] for name in asked.keys])
     if x is None:
-        return _as_asked(_without_unknown(in_order(_rows(table, mask), None), run.clocks, ""), aliases, plain)
-    # Give each row its reading on the axis: its own, or that of the newest row that has one.
-    axis = labels[axis_key] if axis_key is not None else x
+        return _as_asked(_without_unknown(in_order(_rows(table, mask), None), run.clocks, ""), asked)
+    # Each row's reading on the axis: its own, or that of the newest row that has one.
+    axis = x if asked.axis_key is None else labels[asked.axis_key]
     others = None if writers is None else OtherHosts(writers, hosts, by_time=exact is False)
     placed = place(table, attempt, axis, pieces, run, exact=bool(exact), span=span, others=others)
     mask &= placed.there
@@ -80,13 +68,79 @@ def select_metrics(
         mask &= placed.x >= start
     if stop is not None:
         mask &= placed.x < stop
+    table = _on_axis(table, axis, placed, mask, with_inferred=not exact)
+    return _as_asked(_without_unknown(table, run.clocks, x), asked)
+
+
+@dataclass(frozen=True)
+class _AskedKeys:
+    """The keys of a request, and the columns that they have in its answer.
+
+    Attributes:
+      keys: those that were asked for, each once, by their own names.
+      columns: the columns to read: of those, and of the axis if it is a key.
+      axis_key: the key that is the axis; None if a clock is the axis, or there is none.
+      aliases: canonical name that was asked for -> the column of its key.
+      plain: the columns that were asked for by their own names.
+      all: whether no keys were named.
+    """
+
+    keys: list[str]
+    columns: list[str]
+    axis_key: str | None
+    aliases: dict[str, str]
+    plain: set[str]
+    all: bool
+
+    @property
+    def has_axis_besides(self) -> bool:
+        """Whether the axis is a key that was not asked for itself."""
+        return self.axis_key is not None and self.axis_key not in self.keys
+
+    @property
+    def to_read(self) -> list[str] | None:
+        """The keys to read, that of the axis last; None for all."""
+        if self.all:
+            return None
+        return [*self.keys, self.axis_key] if self.has_axis_besides else self.keys  # type: ignore[list-item]
+
+
+def _asked_keys(keys: Sequence[str] | None, x: str | None, labels: dict[str, str], run: Context) -> _AskedKeys:
+    own = list(labels) if keys is None else resolve_keys(keys, labels, run.path)
+    axis_key = _axis_key(x, labels, run)
+    named = [*(keys or ()), *((x,) if axis_key is not None and x is not None else ())]
+    aliases = _aliases(named, labels, run.path)
+    plain = set(labels.values()) if keys is None else {labels.get(key, key) for key in keys if key not in aliases}
+    columns = [labels[key] for key in own]
+    if axis_key is not None and axis_key not in own:
+        columns.append(labels[axis_key])
+    return _AskedKeys(own, sorted(columns) if keys is None else columns, axis_key, aliases, plain, keys is None)
+
+
+def _read(
+    pieces: Pieces, run: Context, asked: _AskedKeys, within: Within, *, with_writers: bool
+) -> tuple[pa.Table, NDArray, NDArray | None]:
+    """(wide table of the rows that have one of the keys, the attempt of each, its writer if it is needed)."""
+    wides = wide_metrics(pieces, asked.to_read, run, within=within, with_identity=with_writers)
+    table, attempt = joined(wides, asked.columns, run.clocks)
+    if not with_writers:
+        return table, attempt, None
+    writers = to_numpy(table["writer"])[0] if "writer" in table.column_names else None
+    return table.select([name for name in table.column_names if name not in IDENTITY]), attempt, writers
+
+
+def _on_axis(table: pa.Table, axis: str, placed: Placed, mask: NDArray, *, with_inferred: bool) -> pa.Table:
+    """The rows of the mask in the order of the axis, with their readings of it.
+
+    Args:
+      with_inferred: with the column `inferred`, too; a key of this name is then the column value/inferred.
+    """
     if placed.inferred.any():
         table = _with_readings(table, axis, placed.x, placed.there)
-    rows = np.flatnonzero(mask)
-    if not exact:  # the column `inferred` replaces a key of this name
+    if with_inferred:
         table = table.rename_columns(["value/inferred" if n == "inferred" else n for n in table.column_names])
-    table = in_order(_rows(table, mask), placed.x[rows], None if exact else placed.inferred[rows])
-    return _as_asked(_without_unknown(table, run.clocks, x), aliases, plain)
+    rows = np.flatnonzero(mask)
+    return in_order(_rows(table, mask), placed.x[rows], placed.inferred[rows] if with_inferred else None)
 
 
 def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
@@ -118,7 +172,7 @@ def _canonical_of(columns: tuple[tuple[str, str], ...]) -> dict[str, str]:
 
     labels = dict(columns)
     names = {name for key in labels for name in (key, canonical(key))}
-    below = {whence for key in labels if (whence := scoped(key)) is not None}
+    below = {scope_and_name for key in labels if (scope_and_name := scoped(key)) is not None}
     names |= {name for _, name in below}
     fitting = [(entry.name, candidates(entry.name, labels)) for entry in TABLE if entry.name in names]
     fitting += [(name, candidates(name, labels)) for name in sorted(map("/".join, below)) if name not in labels]
@@ -150,10 +204,10 @@ def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[st
     return foreign | {name: labels[name] for name in free if name in labels and name[:6] == "value/"}
 
 
-def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.Table:
-    """Name the columns of canonical names as requested; those in `plain` keep a column with their own name, too."""
-    for name, column in aliases.items():
-        if column in plain:
+def _as_asked(table: pa.Table, asked: _AskedKeys) -> pa.Table:
+    """Name the columns of canonical names as requested; `plain` ones keep a column with their own name, too."""
+    for name, column in asked.aliases.items():
+        if column in asked.plain:
             table = table.append_column(name, table[column])
         else:
             table = table.rename_columns([name if existing == column else existing for existing in table.column_names])
