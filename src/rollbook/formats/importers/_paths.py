@@ -210,32 +210,39 @@ def combined(parts: Sequence[Part], above: Sequence[str] = ()) -> PathFacts:
     facts = PathFacts()
     knows = any(part.is_known for part in parts)
     parts = [without_env(part) if knows and part.env and not part.is_known else part for part in parts]
-    whole_algo = whole_env = ""
     for part in parts:
         facts.seed = facts.seed if part.seed is None else part.seed
         facts.settings.update(part.settings)
         facts.date = f"{facts.date} {part.date}".strip() if _CLOCK.fullmatch(part.date) else part.date or facts.date
-        if part.is_whole and part.algo:
-            whole_algo = part.algo
-        elif part.is_whole and part.env:
-            whole_env = part.env
-        else:
-            facts.algo, facts.env = part.algo or facts.algo, part.env or facts.env
-    for name in above:
-        if not whole_algo and not facts.algo and _is_algo(name, whole=True):
-            facts.algo = name
-        elif not whole_env and not facts.env and _is_env(name):
-            facts.env = name
-    if not (facts.algo and _normal(whole_algo) in _NO_WORDS):  # of her/sac_1, sac
-        facts.algo = whole_algo or facts.algo
-    if not _normal(facts.env).startswith(_normal(whole_env)):  # of Ant/TD3_Ant-v1, Ant-v1
-        facts.env = whole_env
+    facts.algo, facts.env = _algo_and_env(parts, above)
     own = [part for part in parts if part.algo and _normal(part.algo) == _normal(facts.algo)]
     facts.variant = "/".join(dict.fromkeys(part.method for part in own if part.method != part.algo)) or facts.algo
     facts.other = "/".join(part.method for part in parts if part not in own and part.method)
     facts.group = "/".join(part.rest for part in parts if part.rest)
     facts.repeated = "/".join(filter(None, (part.rest + ("#" if part.is_trial else part.number) for part in parts)))
     return facts
+
+
+def _algo_and_env(parts: Sequence[Part], above: Sequence[str]) -> tuple[str, str]:
+    """The algorithm and the environment: by folders that say nothing else, by words in others, by folders above."""
+    algo = env = whole_algo = whole_env = ""
+    for part in parts:
+        if part.is_whole and part.algo:
+            whole_algo = part.algo
+        elif part.is_whole and part.env:
+            whole_env = part.env
+        else:
+            algo, env = part.algo or algo, part.env or env
+    for name in above:
+        if not whole_algo and not algo and _is_algo(name, whole=True):
+            algo = name
+        elif not whole_env and not env and _is_env(name):
+            env = name
+    if not (algo and _normal(whole_algo) in _NO_WORDS):  # of her/sac_1, sac
+        algo = whole_algo or algo
+    if not _normal(env).startswith(_normal(whole_env)):  # of Ant/TD3_Ant-v1, Ant-v1
+        env = whole_env
+    return algo, env
 
 
 def without_env(part: Part) -> Part:
@@ -250,49 +257,19 @@ def _part(name: str) -> Part:
         return Part(algo=name, is_whole=True, rest=name, method=name, full=name)
     if _is_env(name):
         return Part(env=name, is_known=_is_known(name), is_whole=True, rest=name, full=name)
-    part = _taken(name)
+    part = _of_words(name)
     return part._replace(rest="", method="", full="") if part.rest.lower() in _SAYS_NOTHING else part
 
 
-def _taken(name: str) -> Part:
+def _of_words(name: str) -> Part:
     """What a name of several words says."""
-    rest, algo, env, date, seed = name, "", "", "", None
-    settings: dict[str, Any] = {}
-    if (ray := _RAY.fullmatch(name)) is not None:
-        rest = f"{_RAY_TRIAL.sub('', ray['before'], count=1)}_{ray['date']}"
-    numbered = _CLEANRL.search(rest)
-    if numbered is not None:
-        seed = int(numbered[1])
-        rest = rest[: numbered.start()] + "__" + rest[numbered.end() :]
-    stamped = _DATE.search(rest)
-    if stamped is not None:
-        date = stamped[0]
-        # torch's SummaryWriter appends the host: "Mar04_12-00-00_host" and then a comment.
-        rest = rest[: stamped.start()] + rest[stamped.end() :]
-    elif (clock := _CLOCK.search(rest)) is not None:
-        date = clock[0]
-        rest = rest[: clock.start()] + rest[clock.end() :]
-    rest = _ID.sub("", rest)
-    words = rest  # what is left to be recognised; `rest` keeps settings, algorithm and environment
-    for pattern in (_EQUALS, _GLUED):
-        for found in list(pattern.finditer(words)):
-            field, value = (each for each in found.groups() if each is not None)
-            last = field.rpartition("_")[2]
-            if last.lower() == "seed" or re.fullmatch(_SETTINGS, last, re.IGNORECASE):
-                field = field if re.fullmatch(_SETTINGS, field, re.IGNORECASE) else last  # of ppo_seed=3, seed
-            if field.lower() in ("seed", "s", "random_seed"):
-                continue
-            if field.lower() in ("env", "env_id", "env_name", "task") and not env:
-                env = value
-            elif field.lower() in ("algo", "algorithm", "alg", "agent") and not algo:
-                algo = value
-            else:
-                settings[field] = plain(value.rstrip("_-"))
-            words = words.replace(found[0], " ", 1)
-    named_algo, is_known = algo, bool(env)
-    seeded = _SEED.search(
-        words if (versioned := _VERSIONED.search(words)) is None else words.replace(versioned[0], " ")
-    )
+    rest, date, seed = _without_stamps(name)
+    named = _settings_in(rest)
+    # `words` is what is left to be recognised; `rest` keeps settings, algorithm and environment.
+    words, algo, env = named.words, named.algo, named.env
+    is_known = bool(env)
+    versioned = _VERSIONED.search(words)
+    seeded = _SEED.search(words if versioned is None else words.replace(versioned[0], " "))
     if seeded is not None:
         seed = int(seeded[1])
         words, rest = words.replace(seeded[0], " ", 1), rest.replace(seeded[0], "", 1)
@@ -314,17 +291,70 @@ def _taken(name: str) -> Part:
             method = method.replace(found_env, " ", 1)
             # walker_run_1 is no first run
             words = words.replace(found_env, "x" if suite is not None else found_env, 1)
+    stem, trial, number = _trial_at_end(rest, words)
+    is_trial = bool(trial) and bool(algo or env or _NAMED_TRIAL.match(trial) or _tidied(rest) == trial)
+    method, full = (_tidied(text).removesuffix(trial) for text in (method, full))
+    method = _squeezed(method) if found_algo or not named.algo else f"{named.algo} {_squeezed(method)}".strip()
+    return Part(algo, env, is_known, False, seed, date, named.settings, stem, method, _squeezed(full), number, is_trial)
+
+
+def _without_stamps(name: str) -> tuple[str, str, int | None]:
+    """(the name without what tools add to tell runs apart, the date among it, the seed among it)."""
+    rest, date, seed = name, "", None
+    if (ray := _RAY.fullmatch(name)) is not None:
+        rest = f"{_RAY_TRIAL.sub('', ray['before'], count=1)}_{ray['date']}"
+    if (numbered := _CLEANRL.search(rest)) is not None:
+        seed = int(numbered[1])
+        rest = rest[: numbered.start()] + "__" + rest[numbered.end() :]
+    # torch's SummaryWriter appends the host: "Mar04_12-00-00_host" and then a comment.
+    if (stamp := _DATE.search(rest) or _CLOCK.search(rest)) is not None:
+        date = stamp[0]
+        rest = rest[: stamp.start()] + rest[stamp.end() :]
+    return _ID.sub("", rest), date, seed
+
+
+class _Named(NamedTuple):
+    """What a name says by settings, `env=Ant` or `lr0.1`, and the words that are left."""
+
+    algo: str
+    env: str
+    settings: tuple[tuple[str, Any], ...]
+    words: str
+
+
+def _settings_in(words: str) -> _Named:
+    """The settings in a name; a seed among them stays in the words."""
+    algo = env = ""
+    settings: dict[str, Any] = {}
+    for pattern in (_EQUALS, _GLUED):
+        for found in list(pattern.finditer(words)):
+            field, value = (each for each in found.groups() if each is not None)
+            last = field.rpartition("_")[2]
+            if last.lower() == "seed" or re.fullmatch(_SETTINGS, last, re.IGNORECASE):
+                field = field if re.fullmatch(_SETTINGS, field, re.IGNORECASE) else last  # of ppo_seed=3, seed
+            if field.lower() in ("seed", "s", "random_seed"):
+                continue
+            if field.lower() in ("env", "env_id", "env_name", "task") and not env:
+                env = value
+            elif field.lower() in ("algo", "algorithm", "alg", "agent") and not algo:
+                algo = value
+            else:
+                settings[field] = plain(value.rstrip("_-"))
+            words = words.replace(found[0], " ", 1)
+    return _Named(algo, env, tuple(settings.items()), words)
+
+
+def _trial_at_end(rest: str, words: str) -> tuple[str, str, str]:
+    """(the rest of a name without the number of a trial at its end, what says the number, the number with its sign).
+
+    Args:
+      words: those that are neither setting nor version: only they may be the number.
+    """
     tidy = _tidied(rest)
-    trial = _TRIAL.search(_tidied(words))  # of what is neither setting nor version
+    trial = _TRIAL.search(_tidied(words))
     ends = trial[0] if trial is not None and tidy.endswith(trial[0]) else ""
-    is_trial = bool(ends) and bool(algo or env or _NAMED_TRIAL.match(ends) or tidy == ends)
     stem = _tidied(tidy.removesuffix(ends))
-    number = tidy[len(stem) :] if tidy.startswith(stem) else ends  # with its sign
-    method, full = (_tidied(text).removesuffix(ends) for text in (method, full))
-    method = _squeezed(method) if found_algo or not named_algo else f"{named_algo} {_squeezed(method)}".strip()
-    return Part(
-        algo, env, is_known, False, seed, date, tuple(settings.items()), stem, method, _squeezed(full), number, is_trial
-    )
+    return stem, ends, tidy[len(stem) :] if tidy.startswith(stem) else ends
 
 
 def _squeezed(text: str) -> str:
