@@ -54,7 +54,7 @@ def make_log(free: list[Lane], channel: Channel, unusual: UnusualCalls) -> Calla
             lane = pop()  # this thread's alone until it is pushed back
             stream = lane.scopes[number][tuple(values)]
             cells = values.values()
-            if tuple(map(type, cells)) != stream.types or more:
+            if [*map(type, cells)] != stream.types or more:
                 raise LookupError  # another type than before, or a wrong call: the slow path handles it
             # A copy of the clocks: another thread may set them. Each is spelled out, since a loop costs more than all.
             row = [*current]

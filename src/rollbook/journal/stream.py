@@ -118,7 +118,7 @@ class Stream:
         self._mapped, self._first, self._next_size, self._largest = mapped, first_size, first_size, largest_size
         self._row = layout.row_struct(len(meta["clocks"]), meta["types"])
         self.width = self._row.size
-        self.types: tuple[type, ...] = ()
+        self.types: list[type] = []
         self.offset, self.last = 0, -1  # no segment yet: the first row calls `roll`
         self.buffer: object = None
         self.pack: Callable[..., None] = self._row.pack_into

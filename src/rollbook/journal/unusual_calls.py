@@ -337,7 +337,7 @@ class UnusualCalls:
                 holder, seq = self._rare_row(lane, numbers, parts.deferred, clocks)
             else:
                 holder, seq = lane, self._stream_row(lane, stream, numbers, clocks)
-                kinds = tuple(map(type, values.values()))
+                kinds = [*map(type, values.values())]
                 # 1, True and 1.0 are one key of a dict, and three keys here.
                 if parts.same_keys and all(_packs(kind) for kind in kinds) and all(isinstance(k, str) for k in values):
                     stream.types = kinds

@@ -294,7 +294,8 @@ class Writer:
         self.slow_path_rows += 1
         try:
             data, problems = encode(payload)
-            self.changed_to_fit(problems)
+            if problems:
+                self.changed_to_fit(problems)
             if len(data) >= layout.LARGEST_FRAME:
                 self.bill.count(
                     "too_large", message=f"one record of {len(data)} bytes was asked for; at most 2 GiB fit. Split it."
@@ -551,7 +552,7 @@ def _row_cost_ns(keys: tuple[str, ...], types: str, clocks: tuple[str, ...]) -> 
     row: dict[str, object] = {key: {"d": 0.5, "q": 1, "b": True}[kind] for key, kind in zip(keys, types, strict=True)}
     stream.buffer = bytearray(stream.width * n)
     stream.last = stream.width * (n - 1)
-    stream.types = tuple(map(type, row.values()))
+    stream.types = [*map(type, row.values())]
     lane = Lane("", 0, 0)
     channel = Channel(0, "metrics", "", "", "", [UNKNOWN] * len(clocks))
     lane.scopes[0] = {tuple(row): stream}
