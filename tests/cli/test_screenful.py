@@ -10,13 +10,14 @@ from typing import Any, is_typeddict
 
 import numpy as np
 import pytest
-from click import Context
+from click import Context, Option
 
 import rollbook
 from rollbook import stats
 from rollbook.book.questions.logs import LogFile, LogLine
 from rollbook.cli.app import app
 from rollbook.cli.fitted_table import print_fitted
+from rollbook.cli.output import in_lines
 from rollbook.runs.removing import Binned
 from rollbook.schema.problems import Problem
 
@@ -157,6 +158,34 @@ def test_the_help_of_each_command_fits_a_terminal_of_80_columns() -> None:
         assert command is not None
         text = command.get_help(Context(command, info_name=f"rollbook {name}", terminal_width=80))
         assert [line for line in text.splitlines() if len(line) > 80] == [], name
+
+
+def test_the_list_of_commands_has_a_line_for_each() -> None:
+    text = app.get_help(Context(app, info_name="rollbook", terminal_width=80))
+    assert re.findall(r"^(\w[\w ]*):$", text, re.M) == ["Options", "Record", "Look at runs", "Judge", "Move", "Mend"]
+    listed = re.findall(r"^  (\S+) +\S.*", text.partition("\nRecord:")[2], re.M)
+    assert listed == app.list_commands(Context(app))
+
+
+def test_a_long_sentence_ends_its_lines_between_words_and_its_command_can_be_copied() -> None:
+    command = "rollbook compare cartpole --metric test/return --by config.algo"
+    sentence, typed = in_lines(f"Next: train 13 more seeds of each group, then type again: {command}", 60)
+    assert (sentence, typed.strip()) == ("Next: train 13 more seeds of each group, then type again:", command)
+    assert in_lines("List them with: rollbook ls", 60) == ["List them with: rollbook ls"]
+    words = "one two-three " * 20
+    assert max(map(len, in_lines(words, 40))) <= 40
+    assert " ".join(" ".join(in_lines(words, 40)).split()) == words.strip()
+    assert in_lines("", 40) == []
+
+
+def test_no_option_is_explained_in_words_of_python() -> None:
+    for name in app.list_commands(Context(app)):
+        command = app.get_command(Context(app), name)
+        assert command is not None
+        for option in command.params:
+            if isinstance(option, Option):
+                assert option.help, (name, option.name)
+                assert not re.search(r"None|\(\)", option.help), (name, option.name, option.help)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -36,7 +36,7 @@ _SECTIONS = {
         "play": ("rollbook.cli.play", "Show or write the video of an episode."),
         "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),
         "wait": ("rollbook.cli.wait", "Wait until a condition on a run is true."),
-        "mcp": ("rollbook.cli.mcp", "Answer the questions of an agent about runs (Model Context Protocol)."),
+        "mcp": ("rollbook.cli.mcp", "Answer the questions of an agent about runs."),
     },
     "Judge": {
         "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
@@ -46,13 +46,13 @@ _SECTIONS = {
         "diff": ("rollbook.cli.diff", "Show what differs between runs or groups of them."),
         "sweep": ("rollbook.cli.sweep", "Show which setting of a sweep matters."),
         "seeds": ("rollbook.cli.seeds", "Compute how many seeds each group needs."),
-        "shared-prompts": ("rollbook.cli.shared_prompts", "Set two runs side by side on the prompts that both have."),
-        "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
+        "shared-prompts": ("rollbook.cli.shared_prompts", "Compare two runs on the prompts that both have."),
+        "report": ("rollbook.cli.report", "Write one page about runs, to be mailed."),
         "plans": ("rollbook.cli.findings", "List the plans of comparisons that are stored with runs."),
         "findings": ("rollbook.cli.findings", "Report what is wrong with runs, the worst first."),
         "alerts": ("rollbook.cli.alerts", "List what health rules found in runs."),
         "check": ("rollbook.cli.check", "Run the health rules over existing runs."),
-        "scores": ("rollbook.cli.scores", "Compare raw scores that a paper published, and draw its figures."),
+        "scores": ("rollbook.cli.scores", "Compare raw scores that a paper published."),
     },
     "Move": {
         "import": ("rollbook.cli.import_", "Bring runs that another tool wrote into a folder of runs."),
@@ -62,7 +62,7 @@ _SECTIONS = {
         "pull": ("rollbook.cli.remotes", "Download runs from a remote."),
         "sync": ("rollbook.cli.remotes", "Upload and download what a run and its remote lack."),
         "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
-        "views": ("rollbook.cli.views", "Print views for DuckDB: every table of many runs, with the run in each row."),
+        "views": ("rollbook.cli.views", "Print views of all tables of many runs, for DuckDB."),
         "catalogue": ("rollbook.cli.remotes", "Show what a remote holds, or rebuild its catalogue."),
         "shapes": ("rollbook.cli.shapes", "Print what commands answer with --json."),
     },
@@ -101,7 +101,7 @@ class _Lazy(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, commands in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, text) for name, (_module, text) in commands.items()], col_max=12)
+                formatter.write_dl([(name, text) for name, (_module, text) in commands.items()], col_max=14)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -132,7 +132,11 @@ class _Lazy(click.Group):
                 f"No such option: {err.option_name}. There is a command: rollbook {word}", err.ctx
             ) from None
         except RollbookError as err:
-            raise click.ClickException(str(err)) from None
+            raise click.ClickException(_on_screen(str(err))) from None
+        except click.UsageError as err:
+            if type(err) is not click.UsageError:  # click words its own, such as a missing argument
+                raise
+            raise click.UsageError(_on_screen(err.message), err.ctx) from None
         except KeyboardInterrupt:
             click.echo(err=True)
             ctx.exit(130)
@@ -144,11 +148,20 @@ class _Lazy(click.Group):
             ctx.exit(0)
         except ImportError as err:  # an installed package that fails to import
             raise click.ClickException(
-                f"{err}. A package that rollbook needs does not load here. Install versions that fit each other: "
-                "pip install --upgrade rollbook"
+                _on_screen(
+                    f"{err}. A package that rollbook needs does not load here. Install versions that fit each other: "
+                    "pip install --upgrade rollbook"
+                )
             ) from None
         except OSError as err:
-            raise click.ClickException(_of_the_system(err)) from None
+            raise click.ClickException(_on_screen(_of_the_system(err))) from None
+
+
+def _on_screen(message: str) -> str:
+    """The message of an error behind the word that click prints in front of it."""
+    from rollbook.cli.output import for_errors
+
+    return for_errors(message, "Error: ")
 
 
 def _of_the_system(err: OSError) -> str:

@@ -47,10 +47,8 @@ def asks(
 def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
     default = None if option.default is msgspec.NODEFAULT else option.default
     named = letter.split() if letter else []
-    words = option.words.rstrip(".").replace("`", "")
-    if _takes_none(option):
-        words = words.replace("None:", "none:")
-    if default not in (None, "") and option.type is not bool:
+    words = _as_typed(option)
+    if default not in (None, "", ()) and option.type is not bool:
         words += f"; default: {default}"
     words = f"{of}: {words}." if of else f"{words[:1].upper()}{words[1:]}."
     name = f"--{option.name.replace('_', '-')}"
@@ -69,6 +67,14 @@ def _option(option: Option, letter: str | None, of: str) -> Callable[[F], F]:
             callback=lambda _context, _option, given: None if of and not given else _of_list(given, option.default),
         )
     return click.option(*named, name, option.name, default=None if of else default, type=_Kind(option), help=words)
+
+
+def _as_typed(option: Option) -> str:
+    """What an option means, to somebody who types it: there is no None in a shell, and no `runs.table` to look into."""
+    words = option.words.rstrip(".").replace("see `table`", "see rollbook ls --help").replace("`", "")
+    if _takes_none(option):
+        return words.replace("None:", "none:")
+    return words.replace("or None:", "default:").replace("None:", "default:")
 
 
 def _words_of(kind: Any) -> Any:

@@ -21,7 +21,9 @@ from rollbook.system.texts import amount
 @runs_options
 @asks(Compare, short={"metric": "-m", "x": "-x"})
 @click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
-@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option(
+    "--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="Colours of figures."
+)
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
 @format_options
 def compare(

@@ -23,10 +23,10 @@ from rollbook.system.texts import amount
 @asks(Verify)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(runs: tuple[str, ...], root: str, quick: bool, as_json: bool) -> None:
-    """Report what is wrong with runs, if anything. Changes nothing. Exit status 1 if something is wrong;
-    integers that readers round are said and do not count, since the files have every digit.
+    """Report what is wrong with runs, if anything. Changes nothing.
 
-    A run in a remote is fetched whole and checked piece by piece.
+    Exit status 1 if something is wrong. Integers that readers round are named and do not count: the files have every
+    digit. A run in a remote is fetched whole and checked piece by piece.
 
     \b
     Examples:

@@ -20,7 +20,13 @@ from rollbook.system.texts import amount
 @click.option("-x", "--x", "x", default=None, help="Order metrics by this clock.")
 @click.option("--to", "kind", default=None, help="Format: csv, jsonl, parquet, arrow, or a tool; see --formats.")
 @click.option("-o", "--out", default="-", help="File to write; - is the standard output. Its ending tells the format.")
-@click.option("--attempts", type=click.Choice(["effective", "all"]), default="effective", show_default=True)
+@click.option(
+    "--attempts",
+    type=click.Choice(["effective", "all"]),
+    default="effective",
+    show_default=True,
+    help='"all": also rows that a rewind or a resume abandoned.',
+)
 @click.option("--where", default=None, help="Only runs that meet this condition; for formats that take several.")
 @click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of a tool's format.")
 @click.option("--formats", is_flag=True, help="List the tools instead.")

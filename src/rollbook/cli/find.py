@@ -54,8 +54,7 @@ def dir_option(command: F) -> F:
         "--dir",
         "root",
         default=lambda: os.environ.get("ROLLBOOK_DIR") or "runs",
-        show_default="$ROLLBOOK_DIR or runs",
-        help="The folder that holds all runs.",
+        help="The folder of all runs; default: $ROLLBOOK_DIR or runs.",
     )(command)
 
 

@@ -12,7 +12,7 @@ from rollbook.cli.find import add_what_is_there, find_runs, format_options, runs
 from rollbook.cli.fitted_table import print_answer, print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, number, print_arrow, print_rows, remark, seconds
 from rollbook.errors import BadInput
-from rollbook.runs.measures import measure_of_option, split_columns
+from rollbook.runs.measures import WORDS, measure_of_option, split_columns
 from rollbook.schema.aliases import SCORES
 from rollbook.system.texts import amount
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     "-m",
     "metrics",
     multiple=True,
-    help='A result as a column: "test/return" or "test/return=best".',
+    help='A number of a key as a column: "test/return", its last row, or "test/return=WAY". The ways: '
+    f"{', '.join(WORDS)}.",
 )
 @click.option("--by", default=None, help='Groups instead of runs: fields such as config.algo; "auto": what differs.')
 @click.option("--sort", default=None, help='Sort by a column, or several; "-test/return" puts the highest first.')

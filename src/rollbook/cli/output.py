@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
+import os
+import re
 import shutil
 import sys
 import textwrap
@@ -26,6 +28,8 @@ __all__ = [
     "ago",
     "clean",
     "cut_apart",
+    "for_errors",
+    "in_lines",
     "in_microseconds",
     "json_option",
     "number",
@@ -35,6 +39,7 @@ __all__ = [
     "print_json",
     "print_patch",
     "print_rows",
+    "print_sentence",
     "print_wrapped",
     "remark",
     "seconds",
@@ -91,8 +96,8 @@ def ago(moment: float | None) -> str:
 
 
 def remark(text: str) -> None:
-    """A remark to the user, separate from the result."""
-    click.echo(text, err=True)
+    """A remark to the user, separate from the result; in a terminal its lines end between words."""
+    click.echo(for_errors(text), err=True)
 
 
 def print_finding(row: Mapping[str, object], when: str = "") -> None:
@@ -205,10 +210,42 @@ def in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
     return table
 
 
+_LAST_COMMAND = re.compile(r"(.*:)\s+((?:rollbook|pip install) [^:]+?)\.?")
+
+
+def in_lines(text: str, width: int) -> list[str]:
+    """A sentence on lines of at most this width, the later ones indented.
+
+    A command at its end has a line of its own, however long, so that it can be copied as it is.
+    """
+    sentence, command = found.groups() if (found := _LAST_COMMAND.fullmatch(text)) else (text, "")
+    lines = textwrap.wrap(sentence, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    if not command:
+        return lines
+    if len(lines[-1]) + 1 + len(command) <= width:
+        return [*lines[:-1], f"{lines[-1]} {command}"]
+    return [*lines, f"  {command}"]
+
+
 def print_sentence(text: str, width: int) -> None:
-    """A sentence on lines of at most this width, the later ones indented."""
-    for line in textwrap.wrap(clean(text), width, subsequent_indent="  ", break_long_words=False):
+    """A sentence on lines of at most this width, the later ones indented; see `in_lines`."""
+    for line in in_lines(clean(text), width):
         click.echo(line)
+
+
+def for_errors(text: str, before: str = "") -> str:
+    """A text as the error output shows it: in a terminal in lines that end between words, else as it is.
+
+    Args:
+      before: what will stand in front of the first line.
+    """
+    try:
+        width = max(20, os.get_terminal_size(sys.stderr.fileno()).columns)
+    except (AttributeError, OSError, ValueError):  # no terminal
+        return text
+    first, *more = text.split("\n")
+    lines = [*in_lines(before + first, width), *(part for line in more for part in in_lines(line, width) or [""])]
+    return "\n".join(lines)[len(before) :]
 
 
 def print_patch(text: str, nothing: str) -> None:

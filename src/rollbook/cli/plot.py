@@ -56,7 +56,9 @@ _LINES_OF_TEXT = 22
 )
 @asks(Curves, arguments=("key", "by", "x", "level"), of="Of curves")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
-@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option(
+    "--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="Colours of figures."
+)
 @click.option("--title", default=None, help="The title of the figure; '' for none.")
 @click.option("--no-notes", is_flag=True, help="Only the figure; its notes belong in the caption of your paper.")
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")

@@ -15,7 +15,7 @@ import click
     help="`import wandb` means rollbook (replace), or the real one, recorded as well (beside).",
 )
 @click.option("--tensorboard", is_flag=True, help="SummaryWriters and tf.summary write the book, too.")
-@click.option("--dir", "root", default=None, help="Folder of runs, for the program.  [default: $ROLLBOOK_DIR or runs]")
+@click.option("--dir", "root", default=None, help="The folder of all runs; default: $ROLLBOOK_DIR or runs.")
 @click.argument("program", nargs=-1, required=True, metavar="PROGRAM [ARGUMENTS]...", type=click.UNPROCESSED)
 def run(wandb: str | None, tensorboard: bool, root: str | None, program: tuple[str, ...]) -> None:
     """Start a Python program and record what it logs to wandb or TensorBoard, without a change to it.

@@ -35,8 +35,16 @@ _OF_STATISTIC = ("statistic", "estimate", "low", "high")
 )
 @click.option("--chart", type=click.Choice(_CHARTS), default="aggregates", show_default=True, help="For -o and --text.")
 @click.option("--against", default=None, help="For improvement: only pairs with this algorithm.")
-@click.option("--size", type=click.Choice(["column", "page", "slide"]), default="page", show_default=True)
-@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option(
+    "--size",
+    type=click.Choice(["column", "page", "slide"]),
+    default="page",
+    show_default=True,
+    help="Width of the figure.",
+)
+@click.option(
+    "--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="Colours of figures."
+)
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
 @click.option("--text", is_flag=True, help="Draw the chart in characters, too.")
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")

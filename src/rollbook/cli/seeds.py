@@ -9,7 +9,7 @@ import click
 from rollbook.cli.asking import asks
 from rollbook.cli.find import find_runs, runs_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import clean, number, print_json
+from rollbook.cli.output import number, print_json, print_sentence
 from rollbook.runs.questions import Seeds
 
 
@@ -69,11 +69,12 @@ def seeds(
     if as_json:
         print_json({**found.as_data(), "sentences": found.sentences()})
         return
+    width = terminal_width() or 80
     for sentence in found.sentences():
-        click.echo(clean(sentence))
+        print_sentence(sentence, width)
     rows = [
         {"seeds of each": n, f"difference found with a chance of {power:.0%}": number(size) if size < inf else "none"}
         for n, size in found.detectable.items()
     ]
     click.echo()
-    print_fitted(rows, list(rows[0]), width=terminal_width() or 80)
+    print_fitted(rows, list(rows[0]), width=width)

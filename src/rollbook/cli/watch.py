@@ -13,7 +13,7 @@ from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 @run_argument_or_last
 @dir_option
 @click.option(
-    "--seconds", default=1.0, type=click.FloatRange(min=0.05), show_default=True, help="Seconds between two looks."
+    "--seconds", default=1.0, type=click.FloatRange(min=0.05), show_default=True, help="Seconds between two updates."
 )
 @click.option("--once", is_flag=True, help="Print the state once and end.")
 def watch(run: str, root: str, seconds: float, once: bool) -> None:
