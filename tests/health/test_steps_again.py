@@ -37,8 +37,8 @@ def test_steps_that_are_logged_a_second_time_are_said_once(tmp_path: Path) -> No
 
 def test_a_last_row_without_its_clock_does_not_hide_how_far_the_run_had_come(tmp_path: Path) -> None:
     def alerts_of(rule: Any, attempt: int, clocks: list[dict[str, int]]) -> int:
-        rule.run = testing.some_run(tmp_path, attempt=attempt)
-        return len(rule.look(columns_of([Row(1.7e9 + n, clock, {"loss": 1.0}) for n, clock in enumerate(clocks)]), 0.0))
+        rows = [Row(1.7e9 + n, clock, {"loss": 1.0}, attempt=attempt) for n, clock in enumerate(clocks)]
+        return len(rule.look(columns_of(rows), 0.0))
 
     rule: Any = health.make("steps_again")
     rule.open(testing.some_run(tmp_path))
@@ -73,3 +73,18 @@ def test_a_training_that_begins_anew_is_told_to_be_a_run_of_its_own(tmp_path: Pa
     train(tmp_path, range(100))
     (alert,) = train(tmp_path, range(100)).alerts().to_pylist()
     assert "leave out resume=" in alert["message"]
+
+
+def test_the_steps_of_each_attempt_are_compared_with_those_of_the_attempt_before_whoever_asks(tmp_path: Path) -> None:
+    first, second, third = range(100), range(60, 120), range(110, 150)
+    rows = [
+        Row(1.7e9 + n, {"env_step": step}, {"loss": 1.0}, attempt=attempt, writer=f"w{attempt}", seq=step)
+        for n, (attempt, step) in enumerate((a, s) for a, steps in enumerate((first, second, third), 1) for s in steps)
+    ]
+    for size in (1, 7, 200):  # a keeper sees some rows at a time, `rollbook check` all of them
+        rule: Any = health.make("steps_again")
+        rule.open(testing.some_run(tmp_path, attempt=3))
+        alerts = [alert for n in range(0, 200, size) for alert in rule.look(columns_of(rows[n : n + size]), 0.0)]
+        found = [(alert.clocks["env_step"], alert.evidence["reached"]) for alert in alerts]
+        assert found == [(60, 99), (110, 119)]
+        assert "in attempt 2" in alerts[0].message

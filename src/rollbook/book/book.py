@@ -63,7 +63,7 @@ from rollbook.schema.expressions import condition, order
 from rollbook.schema.manifest import Attempts, main_writers
 from rollbook.schema.problems import Problem
 from rollbook.schema.tables import FORWARDED, TABLES, table_of
-from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
+from rollbook.storage import IDENTITY, CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
 from rollbook.system.files import read_regular
 from rollbook.system.guard import tolerating
 from rollbook.system.tuning import TUNING
@@ -354,7 +354,14 @@ class Book(RunFields):
     # -- the other tables
 
     @suggesting
-    def table(self, name: str, attempts: Attempts = "effective", *, where: tuple[str, str] | None = None) -> pa.Table:
+    def table(
+        self,
+        name: str,
+        attempts: Attempts = "effective",
+        *,
+        where: tuple[str, str] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
         """All rows of a table in time order, with the columns that identify each row.
 
         Args:
@@ -362,12 +369,16 @@ class Book(RunFields):
           attempts: "effective", "all", or attempt numbers.
           where: only rows with this text in a column, such as ("episode_id", "e1"); not for metrics. In large tables
             only the blocks with such rows are read.
+          columns: read only these of the logged ones, with those that identify each row; not for metrics. None: all.
+            One that no row has is empty.
         Raises:
           UnknownKey: the book has no such table.
-          BadInput: where= for metrics.
+          BadInput: where= or columns= for metrics.
         """
         if name in layout.HIDDEN_TABLES:
             raise self._no_table(name)
+        if columns is not None and name == "metrics":
+            raise BadInput(f"table('metrics', columns={columns!r}): ask metrics({list(columns)!r}) for some keys")
         if where is not None and name == "metrics":
             raise BadInput(f"table('metrics', where={where!r}): metrics hold numbers; ask metrics(keys) for a range")
 
@@ -379,9 +390,11 @@ class Book(RunFields):
             if name == "metrics":
                 return read_metrics_rows(pieces, run)
             if where is None:
-                return read_table(name, pieces, run)
+                return read_table(name, pieces, run, columns=columns)
             column, text = where
-            return read_table(name, pieces, run, lambda piece: piece.rows_with(column, text))
+            rows = read_table(name, pieces, run, lambda piece: piece.rows_with(column, text))
+            others = set(rows.column_names) - {"time", *run.clocks, *IDENTITY, *(columns or rows.column_names)}
+            return rows.drop_columns(sorted(others))
 
         is_text = where is not None and table_of(name).columns.get(where[0]) == "text"
         return in_microseconds(self.files.read([name], work, where if is_text else None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +25,22 @@ _KINDS = {"text": _TEXT, "number": _NUMBER, "integer": _INT, "boolean": _BOOL, "
 
 
 def read_table(
-    name: str, pieces: Pieces, run: Context, pick: Callable[[Piece], pa.Table | None] = Piece.read
+    name: str,
+    pieces: Pieces,
+    run: Context,
+    pick: Callable[[Piece], pa.Table | None] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """All chosen rows of a table in time order: time, known clocks, the identity columns, then the logged values.
 
     Args:
-      pick: returns the needed rows of a piece, None if it has none.
+      pick: returns the needed rows of a piece, None if it has none; by default all.
+      columns: the logged ones to read if there is no `pick`; None: all.
     """
+    names = None if columns is None else ["time", *run.clocks, *IDENTITY, *columns]
     tables = []
     for piece in pieces:
-        picked = pick(piece)
+        picked = piece.read(names) if pick is None else pick(piece)
         if picked is None:
             continue
         table = identity(picked, piece.meta)
@@ -45,6 +51,8 @@ def read_table(
             table = take_table(table, np.flatnonzero(mask))
         tables.append(table)
     fixed = {column: _KINDS[kind] for column, kind in table_of(name).columns.items()}
+    if columns is not None:
+        fixed = {column: fixed.get(column, _TEXT) for column in columns}
     if not tables:
         kinds = {"time": TIME, **dict.fromkeys(IDENTITY, _INT), "scope": _TEXT, "at": _TEXT, "writer": _TEXT, **fixed}
         return pa.Table.from_arrays([pa.nulls(0, kind) for kind in kinds.values()], names=list(kinds))

@@ -145,6 +145,10 @@ class Rollouts:
     name = "rollouts"
     source = "rollbook's own limits"
     tables = frozenset({"rollouts", "fates"})
+    cells = frozenset(
+        {"advantage", "gap_mean", "group", "mode", "reason", "reward", "status", "tool_calls", "tool_errors", "used"}
+    )
+    """The columns that it reads; a run that is read back needs no others."""
 
     def __init__(
         self, updates: int = 10, limits: Mapping[str, float] | None = None, solved: float | None = None

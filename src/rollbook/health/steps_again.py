@@ -12,9 +12,9 @@ from rollbook.schema.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rollbook.schema.columns import Column
+    from rollbook.schema.columns import Column, Columns
 
 _MOST_KEYS = 2
 """All rows of a training have the same steps."""
@@ -54,48 +54,76 @@ class StepsAgain(KeyedRule[_Reached]):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self._is_said = False
+        self._reported = 0  # the newest attempt that was
 
-    def watches(self, key: str) -> bool:
-        """See `KeyedRule`."""
-        if key not in self.memory and len(self.memory) < _MOST_KEYS and not key.startswith(_ASIDE):
-            self.memory[key] = _Reached()
-        return key in self.memory
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {**super().state(), "reported": self._reported}
 
-    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a checked key."""
-        memory = self.memory[key]
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        super().set_state(state)
+        self._reported = int(state.get("reported", 0))
+
+    def watched(self, columns: Columns) -> Sequence[str]:
+        """See `KeyedRule`: the keys that were logged first, by name where a row has several."""
+        keys = columns.keys("metrics")
+        if len(self.memory) < _MOST_KEYS:
+            new = [key for key in keys if key not in self.memory and not key.startswith(_ASIDE)]
+            new.sort(key=lambda key: (columns.column(key).where(0)["time"], key))
+            for key in new[: _MOST_KEYS - len(self.memory)]:
+                self.memory[key] = _Reached()
+        return [key for key in self.memory if key in keys]
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        found: list[tuple[float, str, int, Alert]] = []
+        for key in self.watched(columns):
+            for attempt, own in columns.column(key).by_attempt():
+                alert = self._take(key, attempt, own)
+                if alert is not None:
+                    found.append((own.where(0)["time"], key, attempt, alert))
+        alerts = []
+        for _time, _key, attempt, alert in sorted(found, key=lambda each: each[:2]):
+            if attempt > self._reported:
+                self._reported = attempt
+                alerts.append(alert)
+        return alerts
+
+    def _take(self, key: str, attempt: int, column: Column) -> Alert | None:
+        """The next values of a key, which this attempt logged. Returns what is wrong."""
+        memory, alert = self.memory[key], None
         if not memory.clock:
             memory.clock = next(iter(column.where(0)["clocks"]), "")
         readings = column.clock(memory.clock) if memory.clock else ()
-        if not readings or (begun := readings[0]) == UNKNOWN:
-            return
-        if memory.attempt in (0, self.run.attempt):
+        if attempt < memory.attempt or not readings or (begun := readings[0]) == UNKNOWN:
+            return None
+        if memory.attempt in (0, attempt):
             memory.first = memory.first if memory.attempt else begun
-        elif begun < memory.last and not self._is_said and self._counts(memory):
-            self._is_said = True
-            yield self._alert(key, column, memory)
+        elif begun < memory.last and self._counts(memory):
+            alert = self._alert(key, attempt, column, memory)
         last = len(readings) - 1
         while readings[last] == UNKNOWN:  # a row without the clock does not say how far the run has come
             last -= 1
-        memory.attempt, memory.last, memory.row = self.run.attempt, readings[last], column.where(last)["row"]
+        memory.attempt, memory.last, memory.row = attempt, readings[last], column.where(last)["row"]
+        return alert
 
     def _counts(self, memory: _Reached) -> bool:
         """Whether the newest row of the attempt before is in the curve. If the program has gone back, it is not."""
         about, row = manifest.look(self.run.path), memory.row
         return manifest.EffectiveRows(about, dict).has(memory.attempt, row["writer"], row["lane"], row["seq"], 0, "")
 
-    def _alert(self, key: str, column: Column, memory: _Reached) -> tuple[float, Alert]:
+    def _alert(self, key: str, attempt: int, column: Column, memory: _Reached) -> Alert:
         where, clock, begun = column.where(0), memory.clock, column.clock(memory.clock)[0]
         what = (
             f"call run.rewind({clock}={begun - 1}) before the first log, or run.restore()"
             if begun > memory.first
             else "a training that starts from the beginning is another run: leave out resume="
         )
-        return where["time"], Alert(
+        return Alert(
             self.name,
             "warn",
-            f"{key} goes on at {clock} {begun:,} in attempt {self.run.attempt}, although the run had reached "
+            f"{key} goes on at {clock} {begun:,} in attempt {attempt}, although the run had reached "
             f"{memory.last:,}: the steps between are in its curve twice; usually the program has loaded an earlier "
             f"state itself: {what}",
             {"began": begun, "reached": memory.last, **where},

@@ -11,7 +11,7 @@ from rollbook.schema.tables import timing_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from rollbook.journal.format import SegmentHeader
     from rollbook.schema.columns import Part, Where
@@ -26,7 +26,7 @@ class BlockPiece(Piece):
     """
 
     def __init__(self, header: SegmentHeader, data: bytes) -> None:
-        self.table, self._header, self._data = header.table, header, data
+        self.table, self.attempt, self._header, self._data = header.table, header.attempt, header, data
         self._width = header.row_words
         self.n = len(data) // (8 * self._width)
         first = len(header.clocks) + 1
@@ -79,6 +79,10 @@ class BlockPiece(Piece):
     def scope(self, row: int) -> str:
         """See `Piece`."""
         return self._header.scope
+
+    def values(self, row: int) -> Mapping[str, object]:
+        """See `Piece`."""
+        return {key: self.part(key)[1][row] for key in self.keys}
 
     def non_finite(self) -> Collection[str]:
         """See `Piece`. Fast: the last byte of a float is its sign and the upper part of its exponent. For a NaN or an

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from rollbook.schema.clocks import UNKNOWN
 from rollbook.schema.columns import Columns, Piece
 from rollbook.schema.finished import keeper_file
 from rollbook.schema.run_files import RunFile
+from rollbook.storage import IDENTITY
+from rollbook.values.arrow import without_dictionaries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +55,8 @@ def check(book: Book, rules: Sequence[object] | None = None, earlier: list[Any] 
     comparing: list[Any] = [] if earlier is None else [rule for rule in made if hasattr(rule, "given")]
     for rule in comparing:
         rule.given = tuple(earlier or ())
-    alerts = alerts_of(made, book.run_info(), pieces_for(made, book.table))
+    info = book.run_info()
+    alerts = alerts_of(made, info, pieces_for(made, info, book.table))
     if earlier is not None and book.status == "finished" and all(alert.level == "note" for alert in alerts):
         earlier += [left for rule in comparing if hasattr(rule, "left") and (left := rule.left(book.id))]
     return alerts
@@ -112,31 +116,48 @@ def _together(pieces: Sequence[Piece]) -> Iterator[Columns]:
         yield Columns(some)
 
 
-def pieces_for(rules: Sequence[Any], read: Callable[[str], pa.Table]) -> list[Piece]:
-    """The rows that rules look at, of the tables that `read` returns."""
-    wanted = frozenset[str]().union(*(rule.tables for rule in rules)) & {"metrics", "episodes"}
+def pieces_for(rules: Sequence[Any], info: RunInfo, read: Callable[..., pa.Table]) -> list[Piece]:
+    """The rows that rules look at.
+
+    Args:
+      rules: they name their `tables`; a rule that has `cells` needs only these columns of them.
+      read: `Book.table`, or the same with fewer rows.
+    """
     pieces: list[Piece] = []
-    for table in sorted(wanted):
-        rows = read(table)
-        for first in range(0, rows.num_rows, _ROWS):
-            pieces.append(_TablePiece(table, rows.slice(first, _ROWS).combine_chunks()))
+    for table in sorted(frozenset[str]().union(*(rule.tables for rule in rules))):
+        cells: list[Any] = [getattr(rule, "cells", None) for rule in rules if table in rule.tables]
+        own = None if None in cells else sorted(frozenset[str]().union(*cells))
+        rows = read(table) if own is None else read(table, columns=own)
+        for attempt in pc.unique(rows["attempt"]).to_pylist() if rows.num_rows else ():
+            of_attempt = rows.filter(pc.equal(rows["attempt"], attempt))
+            for first in range(0, of_attempt.num_rows, _ROWS):
+                some = of_attempt.slice(first, _ROWS).combine_chunks()
+                pieces.append(_TablePiece(table, attempt, info.clocks, some))
     return pieces
 
 
 class _TablePiece(Piece):
-    """Rows of a table of a book."""
+    """Rows of a table of a book, of one attempt."""
 
-    def __init__(self, table: str, rows: pa.Table) -> None:
-        self.table, self.n, self._rows = table, rows.num_rows, rows
+    def __init__(self, table: str, attempt: int, clocks: Sequence[str], rows: pa.Table) -> None:
+        self.table, self.attempt, self.n, self._rows = table, attempt, rows.num_rows, rows
+        self._clocks = [clock for clock in clocks if clock in rows.column_names]
         own = ("host/", "rollbook/")
         self.keys = [
             field.name
             for field in rows.schema
-            if (pa.types.is_floating(field.type) or (table == "episodes" and _is_number(field.type)))
+            if (pa.types.is_floating(field.type) or (table != "metrics" and _is_number(field.type)))
             and not field.name.startswith(own)
             and rows[field.name].null_count < rows.num_rows
         ]
         self._times = pc.cast(pc.cast(rows["time"], pa.timestamp("ns", tz="UTC")), pa.int64()).to_numpy()
+
+    @cached_property
+    def _cells(self) -> list[dict[str, object]]:
+        """What each row has, without what identifies it."""
+        names = [name for name in self._rows.column_names if name not in (*IDENTITY, "time", *self._clocks)]
+        rows = without_dictionaries(self._rows.select(names)).to_pylist()
+        return [{name: cell for name, cell in row.items() if cell is not None} for row in rows]
 
     def part(self, key: str) -> Part:
         """See `Piece`."""
@@ -165,18 +186,18 @@ class _TablePiece(Piece):
 
     def where(self, row: int) -> Where:
         """See `Piece`."""
-        names = [name for name in self._rows.column_names if name in _CELLS or name.endswith(("_step", "version"))]
-        cells = {name: self._rows[name][row].as_py() for name in names}
-        clocks = {name: value for name, value in cells.items() if name not in _CELLS and isinstance(value, int)}
-        identity = {name: cells.get(name) for name in ("writer", "lane", "seq")}
+        readings = {clock: self._rows[clock][row].as_py() for clock in self._clocks}
+        clocks = {clock: reading for clock, reading in readings.items() if reading is not None}
+        identity = {name: self._rows[name][row].as_py() for name in ("writer", "lane", "seq")}
         return {"clocks": clocks, "time": self.time(row) / 1e9, "row": identity}
+
+    def values(self, row: int) -> Mapping[str, object]:
+        """See `Piece`."""
+        return self._cells[row]
 
     def scope(self, row: int) -> str:
         """See `Piece`."""
         return str(self._rows["scope"][row].as_py() or "")
-
-
-_CELLS = frozenset({"writer", "lane", "seq"})
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -53,17 +53,17 @@ def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int, most_ro
     """
     made = {str(spec["name"]): health.make(**spec) for spec in specs if spec["name"] != "silent"}
     wanted = frozenset[str]().union(*(rule.tables for rule in made.values()))
-    if max((book.row_count(table) for table in wanted & {"metrics", "episodes"}), default=0) > most_rows:
+    if max(map(book.row_count, wanted), default=0) > most_rows:
         return None
 
-    def before(table: str) -> pa.Table:
-        rows = book.table(table)
+    def before(table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        rows = book.table(table, columns=columns)
         return rows.filter(pc.less(rows["attempt"], attempt))
 
     stored = _Stored()
     alerts = Alerts(stored)
-    rules = list(made.values())
-    for _now, alert in every_alert(rules, book.run_info(), pieces_for(rules, before)):
+    rules, info = list(made.values()), book.run_info()
+    for _now, alert in every_alert(rules, info, pieces_for(rules, info, before)):
         alerts.report(alert)
     shown = Counter((row["rule"], row["level"], row["key"]) for row in book.alerts().to_pylist())
     again = []

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         def mark(self) -> str: ...
         @property
         def table(self) -> str: ...
+        @property
+        def attempt(self) -> int: ...
 
     Part: TypeAlias = "tuple[Piece, array[float], Sequence[int]]"
     """Some rows; the values of a key in them; the row of each value."""
@@ -61,15 +63,17 @@ _LARGEST = 1.7976931348623157e308
 
 
 class Piece(ABC):
-    """Rows of one table in order of time. The reader of the journal creates it; rules see `Columns`.
+    """Rows of one table and one attempt in order of time. The reader of the journal creates it; rules see `Columns`.
 
     Attributes:
       table: the table of the rows.
+      attempt: the number of the attempt that logged them.
       keys: keys with a number in some row.
       n: number of rows.
     """
 
     table = "metrics"
+    attempt = 1
     keys: Collection[str] = ()
     n = 0
 
@@ -121,13 +125,21 @@ class Piece(ABC):
           row: its number, from 0.
         """
 
+    @abstractmethod
+    def values(self, row: int) -> Mapping[str, object]:
+        """Everything that a row has, also texts.
+
+        Args:
+          row: its number, from 0.
+        """
+
     def non_finite(self) -> Collection[str]:
         """The keys with a NaN or an infinity among their values."""
         return [key for key in self.keys if not all(map(isfinite, self.part(key)[1]))]
 
 
 class RowsPiece(Piece):
-    """A piece made from rows of one table.
+    """A piece made from rows of one table and one attempt.
 
     Args:
       table: their table.
@@ -136,6 +148,7 @@ class RowsPiece(Piece):
 
     def __init__(self, table: str, rows: Sequence[Row]) -> None:
         self.table, self.n, self._rows = table, len(rows), rows
+        self.attempt = rows[0].attempt if rows else 1
         self._numbers: dict[str, tuple[array[float], array[int]]] = {}
         for i, row in enumerate(rows):
             for key, value in row.values.items():
@@ -164,11 +177,7 @@ class RowsPiece(Piece):
         return array("q", [row.clocks.get(name, UNKNOWN) for row in self._rows])
 
     def values(self, row: int) -> Mapping[str, object]:
-        """Everything that a row has, also texts.
-
-        Args:
-          row: its number, from 0.
-        """
+        """See `Piece`."""
         return self._rows[row].values
 
     def where(self, row: int) -> Where:
@@ -242,6 +251,18 @@ class Column:
             is_whole = len(cells) == 1 and self._order is None and len(cells[0]) == len(self.values)
             readings = self._clocks[name] = cells[0] if is_whole else array("q", self._of_rows(cells))
         return readings
+
+    def by_attempt(self) -> list[tuple[int, Column]]:
+        """The values in stretches that one attempt logged, in order of time: (its number, its values)."""
+        attempts = [piece.attempt for piece, _, _ in self._parts]
+        if len(set(attempts)) == 1:
+            return [(attempts[0], self)]
+        if self._order is not None:
+            of_values = [attempts[number] for number, _index in self._order]
+        else:
+            of_values = [attempts[number] for number, (_, values, _) in enumerate(self._parts) for _ in values]
+        ends = [i for i in range(1, len(of_values)) if of_values[i] != of_values[i - 1]]
+        return [(of_values[first], self.between(first, end)) for first, end in pairwise([0, *ends, len(of_values)])]
 
     def between(self, first: int, end: int) -> Column:
         """The values in a range of indices, as a column of their own.
@@ -345,7 +366,7 @@ class Columns:
         Args:
           table: its name; not "metrics".
         """
-        own = [piece for piece in self._pieces if piece.table == table and isinstance(piece, RowsPiece)]
+        own = [piece for piece in self._pieces if piece.table == table]
         order = [(piece.time(row), number, row) for number, piece in enumerate(own) for row in range(piece.n)]
         if len(own) > 1:
             order.sort()
@@ -432,11 +453,11 @@ def columns_of(rows: Iterable[Row]) -> Columns:
     Args:
       rows: of any tables, in order of time.
     """
-    tables: dict[str, list[Row]] = {}
+    some: dict[tuple[str, int], list[Row]] = {}
     for row in rows:
         if not row.mark:
-            tables.setdefault(row.table, []).append(row)
-    return Columns([RowsPiece(table, own) for table, own in tables.items()])
+            some.setdefault((row.table, row.attempt), []).append(row)
+    return Columns([RowsPiece(table, own) for (table, _attempt), own in some.items()])
 
 
 def _nearest(value: float | int) -> float:
