@@ -13,15 +13,18 @@ from live_copies import copy_live
 from rollbook.book.book import Book
 from rollbook.cli.app import app
 from rollbook.remote import open_remote, perform, views
+from rollbook.remote import pull as pulling
 from rollbook.remote import push as shipping
 from rollbook.remote.catalogue import read_catalogue
 from rollbook.remote.commit import Commits
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
 from rollbook.remote.run_json import run_json_of
+from rollbook.run import attaching, start_and_finish
 from rollbook.run.local_part import extract_of, folder_here
 from rollbook.schema import manifest
 from rollbook.schema.addresses import origin_of
+from rollbook.storage import seal
 
 
 @pytest.fixture
@@ -141,13 +144,84 @@ def test_no_command_on_a_part_or_copy_moves_the_run_backwards(kind, first, tmp_p
     assert manifest.look(other) == there or kind is not a_pulled_copy
     origins = perform(Commits(f"cartpole/{name}/", "").origins(), open_remote(store))
     assert [id for id, each in origins.items() if each.about["home"]] == [origin_of(run.folder).id]
+    assert not shipped_twice(origins)
     book = rollbook.open(store).one()
     assert (book.status, book.summary["best"]) == ("finished", 42)
     steps = [*range(500), *(range(1000, 1100) if kind is a_part else ())]
     assert sorted(book.metrics(["train/return"])["env_step"].to_pylist()) == steps
+
+
+@pytest.fixture
+def unkept(monkeypatch):
+    """Parts without a keeper: nothing but what a test says touches their folders."""
+    monkeypatch.setattr(attaching, "start", lambda *given: start_and_finish.start(*given[:-1], "inline"))
+
+
+def shipped_twice(origins):
     covers = sorted(cover for each in origins.values() for file in each.files.values() for cover in file.covers)
-    twice = [(a, b) for a, b in itertools.pairwise(covers) if a[:4] == b[:4] and b[4] <= a[5]]
-    assert not twice, "a row was shipped by two folders"
+    return [(a, b) for a, b in itertools.pairwise(covers) if a[:4] == b[:4] and b[4] <= a[5]]
+
+
+def a_part_and_what_it_lacks(tmp_path, store, monkeypatch):
+    """A part that has pulled once, and the run's home, which has shipped more since then and is finished."""
+    run = begun(tmp_path / "home")
+    part = type(run.folder)(a_part(run, tmp_path / "other", store, monkeypatch))
+    for folder in (run.folder, part):
+        push(folder, store, final=False)
+    by_pull(part, store)
+    log(run, range(300, 500))
+    run.save_checkpoint({"weights": list(range(100))})
+    run.finish()
+    push(run.folder)
+    return run, part
+
+
+@pytest.mark.parametrize("moment", ["after a piece", "before the last word"])
+def test_a_keeper_that_ships_during_a_pull_ships_nothing_of_what_the_pull_brings(
+    moment, tmp_path, store, monkeypatch, unkept
+):
+    run, part = a_part_and_what_it_lacks(tmp_path, store, monkeypatch)
+    work = {"after a piece": "_fetch_some", "before the last word": "_keep_run_json"}[moment]
+    fetch, shipments = getattr(pulling, work), []
+
+    def beside(*given):
+        done = fetch(*given) if moment == "after a piece" else None
+        shipments.append(push(part, final=False))
+        return fetch(*given) if done is None else done
+
+    monkeypatch.setattr(pulling, "_AT_ONCE", 1)
+    monkeypatch.setattr(pulling, work, beside)
+    by_pull(part, store)
+    origins = perform(Commits(f"cartpole/{run.folder.name}/", "").origins(), open_remote(store))
+    home = origins.pop(origin_of(run.folder).id)
+    assert shipments
+    assert not shipped_twice({"home": home, **origins})
+    (other,) = origins.values()
+    assert not other.files.keys() & home.files.keys() & {path for path in home.files if path.startswith("ckpt")}
+    steps = Book(part).metrics(["train/return"])["env_step"].to_pylist()
+    assert sorted(steps) == [*range(500), *range(1000, 1100)]
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_pull_replaces_no_rows_that_were_written_here(when, tmp_path, store, monkeypatch, unkept):
+    """Two folders of a run number their merged parts alike."""
+    run, part = a_part_and_what_it_lacks(tmp_path, store, monkeypatch)
+    check_file = pulling.check_file
+
+    def sealed_meanwhile(*given):
+        seal(part, final=True, take_over=True)
+        monkeypatch.setattr(pulling, "check_file", check_file)
+        return check_file(*given)
+
+    if when == "before":
+        seal(part, final=True, take_over=True)
+    else:
+        monkeypatch.setattr(pulling, "check_file", sealed_meanwhile)
+    by_pull(part, store)
+    merged = [{file.name for file in folder.glob("data/metrics/long/merged.*")} for folder in (run.folder, part)]
+    assert merged[0] & merged[1]
+    steps = Book(part).metrics(["train/return"])["env_step"].to_pylist()
+    assert sorted(steps) == [*range(500), *range(1000, 1100)]
 
 
 def test_a_copy_says_that_it_is_one_and_needs_no_address(tmp_path, store):

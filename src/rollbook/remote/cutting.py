@@ -15,13 +15,15 @@ from rollbook.storage import Part, write_part
 from rollbook.values.arrow import plain_text, take_table, to_numpy
 
 
-def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
+def cut_part(path: str, left: tuple[Cover, ...], called: str = "") -> tuple[bytes, str]:
     """A part with only the rows of these covers: its bytes, and a name for it.
 
+    Args:
+      called: the part's name if its file has another one.
     Raises:
       Damaged: the part cannot be read. FileNotFoundError: it has been merged into another one.
     """
-    name = PartName.parse(os.path.basename(path))
+    name = PartName.parse(called or os.path.basename(path))
     assert name is not None
     part = Part(path, name)
     table = part.read()

@@ -140,14 +140,7 @@ class _Shipment:
         self.clock_began = time.monotonic()
         self.state_path = os.path.join(folder, RunFile.KEEPER, RunFile.SHIPPED)
         self.before = read_json(self.state_path)
-        self.snapshots = Snapshots(folder, final=final)
-        pulled = pulled_from(folder)
-        self.came: dict[str, str] = {}
-        if pulled.get("url") == origin.url:
-            files = pulled.get("files")
-            self.came = files if isinstance(files, dict) else {}
-        else:  # what came from another remote goes to this one
-            self.snapshots.elsewhere = []
+        self.snapshots = Snapshots(folder, final=final, url=origin.url)
         self.base = f"{run_and_base(folder)}/"
         self.commits = Commits(self.base, origin.id, another=another_name)
         self.is_part = bool(manifest.look(folder).part)
@@ -261,9 +254,8 @@ class _Shipment:
     def _look(self) -> Local:
         named = self.last.files if self.last is not None else _last_names(self.folder)
         local = self.snapshots.look(named)
-        if self.others or self.is_copy:  # what others have shipped, and what came from there, is not shipped again
+        if self.others:  # what others have shipped is not shipped again
             there = {(path, file.sha256) for other in self.others.values() for path, file in other.files.items()}
-            there.update(self.came.items())
             local = Local(
                 {path: file for path, file in local.files.items() if file.covers or (path, file.sha256) not in there},
                 local.settled,

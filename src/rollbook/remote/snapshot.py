@@ -1,7 +1,8 @@
 """What a run's folder holds at one moment, as files that can be shipped.
 
 The journal is read first and everything else second, so a row that is sealed in between is in at least one of the two.
-Sealed parts and live segments state which rows they hold; other files are known by path and content.
+What a pull brought is read last, because a pull notes it before it brings it (`pull.note`): no file is taken for this
+folder's own. Sealed parts and live segments state which rows they hold; other files are known by path and content.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
+from rollbook.schema.addresses import pulled_from
 from rollbook.schema.finished import former_writers
 from rollbook.schema.run_files import MANIFEST_FILE, PartName, RunFile, journal_folder, parse_name, read_metadata
 from rollbook.storage import settled
@@ -53,19 +55,15 @@ class Snapshots:
     Args:
       run: the run's folder.
       final: include files that change all the time and are only useful when the run is over.
-    Attributes:
-      elsewhere: rows that a pull brought from other origins; they are not shipped from here.
+      url: the remote that the folder is shipped to: what a pull brought from there is not shipped again. What came
+        from another remote is.
     """
 
-    def __init__(self, run: str, *, final: bool = False) -> None:
-        self.run, self.final = os.path.abspath(run), final
+    def __init__(self, run: str, *, final: bool = False, url: str = "") -> None:
+        self.run, self.final, self.url = os.path.abspath(run), final, url
         self._cache_path = os.path.join(self.run, RunFile.KEEPER, RunFile.CHECKSUMS)
         self._known: dict[str, object] = read_json(self._cache_path)
         self._seen: dict[str, Any] = {}
-        pulled = read_json(os.path.join(self.run, RunFile.KEEPER, RunFile.PULLED))
-        self.elsewhere: list[Cover] = [
-            (str(c[0]), str(c[1]), int(c[2]), str(c[3]), int(c[4]), int(c[5])) for c in pulled.get("covers") or ()
-        ]
 
     def look(self, named: dict[str, Named] | None = None) -> Local:
         """What the folder holds now.
@@ -79,7 +77,22 @@ class Snapshots:
             files[file.path] = file
         for file in self._plain():
             files[file.path] = file
-        return Local(files, self._settled(named or {}, files), self.elsewhere)
+        came, covers = self._pulled()
+        files = {path: file for path, file in files.items() if file.covers or came.get(path) != file.sha256}
+        return Local(files, self._settled(named or {}, files), covers)
+
+    def _pulled(self) -> tuple[dict[str, object], list[Cover]]:
+        """What other origins have shipped, by the last pull: path -> sha256 of files, and rows."""
+        pulled = pulled_from(self.run)
+        if not self.url or pulled.get("url") != self.url:
+            return {}, []
+        files, covers = pulled.get("files"), pulled.get("covers")
+        return (
+            files if isinstance(files, dict) else {},
+            [(str(c[0]), str(c[1]), int(c[2]), str(c[3]), int(c[4]), int(c[5])) for c in covers]
+            if isinstance(covers, list)
+            else [],
+        )
 
     def keep(self) -> None:
         """Keep the checksums for the next snapshot."""
