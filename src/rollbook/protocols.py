@@ -198,12 +198,12 @@ class ForeignRun:
       tables: the tables that its rows name, in writing order; `rows` is called once for each.
       columns: yields the same rows in the same order, many at once where they are single numbers; for large files.
       made_by: what wrote it, for people, where that is more than the format says.
-      beside: sets what costs a look into further files, such as `config` and `seed`; called by `look_beside`, so that
-        folders of thousands of runs are listed without it.
-      home: the folder that is the run, if the tool has no name of its own for it: its path then makes the name, and may
-        say algorithm, environment and seed. None: the tool named it.
-      part: which part of the home it is, if others there are runs of their own; "" for all of it.
-      key: what recognises it the next time among the runs of its home, or of its tool, if that is not its part or name.
+      details: sets what is stored in further files, such as `config` and `seed`; called by `read_details`, so that
+        folders of thousands of runs are listed without reading those.
+      folder: the folder of the run, if the tool has no name of its own for it: its path then makes the name, and may
+        contain algorithm, environment and seed. None: the tool named it.
+      part: which part of the folder it is, if other parts are runs of their own; "" for all of it.
+      key: what identifies it at the next import among the runs of its folder or tool; None: its part, or its name.
       algo, env: its algorithm and environment, where the files say them outside of a configuration.
       failure: why it ended early, in the words of the tool; read with `status`.
       started, ended: unix seconds, where the tool has a record of them.
@@ -229,8 +229,8 @@ class ForeignRun:
     tables: tuple[str, ...] = ()
     columns: Callable[[], Iterable[Row | Scalars]] | None = None
     made_by: str = ""
-    beside: Callable[[], None] | None = None
-    home: Path | None = None
+    details: Callable[[], None] | None = None
+    folder: Path | None = None
     part: str = ""
     key: str | None = None
     algo: str = ""
@@ -241,11 +241,11 @@ class ForeignRun:
     sources: dict[str, str] = field(default_factory=dict)
     boards: dict[str, list[list[str]]] = field(default_factory=dict)
 
-    def look_beside(self) -> ForeignRun:
-        """The run, with all that its tool stored about it; called before its rows are read."""
-        if self.beside is not None:
-            self.beside()
-            self.beside = None
+    def read_details(self) -> ForeignRun:
+        """Return the run with all that its tool stored about it; called before its rows are read."""
+        if self.details is not None:
+            self.details()
+            self.details = None
         return self
 
     def give(self, parts: Mapping[str, Callable[[], Iterable[Row]]]) -> None:

@@ -46,7 +46,7 @@ def points(name: str, source: Path) -> tuple[set[str], dict[str, int]]:
     there: set[str] = set()
     left_out: dict[str, int] = {}
     for run in importers.make(name).runs(source):
-        for row in run.look_beside().rows():
+        for row in run.read_details().rows():
             clocks = sorted(row.clocks.items())
             there |= {f"{row.table} {row.scope} {clocks} {key} {plain(value)}" for key, value in row.values.items()}
         left_out.update(run.left_out)

@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import rollbook
 from rollbook.formats import importers
-from rollbook.formats.importers._beside import config_beside
+from rollbook.formats.importers._metadata import config_near
 from rollbook.protocols import ForeignRun
 from rollbook.sinks.event_files import Messages
 
@@ -19,7 +19,7 @@ BESIDE = Path(__file__).parent / "samples" / "beside"
 
 
 def runs_of(name: str, format: str = "tensorboard") -> dict[str, ForeignRun]:
-    return {run.name: run.look_beside() for run in importers.make(format).runs(BESIDE / name)}
+    return {run.name: run.read_details() for run in importers.make(format).runs(BESIDE / name)}
 
 
 def test_cleanrls_table_is_the_configuration_and_its_seeds_are_one_group() -> None:
@@ -89,7 +89,7 @@ def test_versions_of_lightnings_loggers_are_called_like_the_folder_above_with_th
             (folder / name).write_bytes(content)
             (folder / "config.yaml").write_text(f"seed: {40 + n}\n")
             (run,) = importers.make(format).runs(folder)
-            assert (run.name, run.look_beside().seed) == (called, 40 + n)
+            assert (run.name, run.read_details().seed) == (called, 40 + n)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert sorted((book.name, book.seed) for book in rollbook.open(tmp_path / "logs")) == [
         (f"walk_{format}{end}", seed)
@@ -121,7 +121,7 @@ def test_tags_of_python_are_plain_data() -> None:
 def test_nothing_that_a_yaml_file_names_is_run(text: str, tmp_path: Path) -> None:
     there = tmp_path / "there"
     (tmp_path / "config.yaml").write_text(text.format(there=there))
-    assert config_beside(tmp_path)["seed"] == 1
+    assert config_near(tmp_path)["seed"] == 1
     assert not there.exists()
 
 
@@ -132,7 +132,7 @@ def test_a_configuration_in_python_is_read_as_literals_and_not_run(tmp_path: Pat
         f"import pathlib\npathlib.Path({str(there)!r}).touch()\n"
         "exp_config = {'seed': 3, 'policy': {'lr': 1e-3, 'dims': (1, 2), 'kind': torch.nn.ReLU, 'n': inf}}\n"
     )
-    config = config_beside(tmp_path / "log" / "serial")
+    config = config_near(tmp_path / "log" / "serial")
     assert config == {"seed": 3, "policy": {"lr": 1e-3, "dims": [1, 2], "kind": "torch.nn.ReLU", "n": "inf"}}
     assert not there.exists()
 
@@ -142,9 +142,9 @@ def test_a_file_that_would_grow_without_end_or_is_damaged_is_no_configuration(tm
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 12)]
     for text in ("\n".join(lines), "[" * 300_000, "a: [1, 2", "- 1\n- 2", "a: \x00", "&a [*a]", "a: &a {b: *a}"):
         (tmp_path / "config.yaml").write_text(text)
-        assert config_beside(tmp_path) == {}, text[:40]
+        assert config_near(tmp_path) == {}, text[:40]
     (tmp_path / "params.json").write_text('{"lr": [1, 2')
-    assert config_beside(tmp_path) == {}
+    assert config_near(tmp_path) == {}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_hydras_configuration_next_to_the_files_is_the_runs_where_the_tool_has_n
     name: str, tmp_path: Path
 ) -> None:
     sample = SAMPLES[name](tmp_path)
-    runs = [run.look_beside() for run in importers.make(name).runs(sample)]
+    runs = [run.read_details() for run in importers.make(name).runs(sample)]
     for run in runs:
         hydra = run.files[0].parent / ".hydra"
         hydra.mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ def _told() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("name", sorted(set(importers.names()) - {"slime"}))  # it needs torch, and has none of these
 def test_the_docs_say_what_comes_with_the_rows(name: str, tmp_path: Path) -> None:
-    runs = [run.look_beside() for run in importers.make(name).runs(SAMPLES[name](tmp_path))]
+    runs = [run.read_details() for run in importers.make(name).runs(SAMPLES[name](tmp_path))]
     for run in runs:
         list(run.rows())
     found = [

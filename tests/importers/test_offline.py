@@ -101,7 +101,7 @@ def test_a_half_written_journal_has_the_trials_so_far(tmp_path: Path) -> None:
 def test_dvclive(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "dvclive", tmp_path / "dvclive")
     ((run, rows),) = runs_of("dvclive", tmp_path / "dvclive").values()
-    run.look_beside()
+    run.read_details()
     assert (run.name, run.config, run.seed) == ("dvclive", CONFIG, 1)
     losses = series(rows, "train/loss", "step")
     assert math.isnan(losses.pop(3)[1])

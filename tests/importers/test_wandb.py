@@ -21,7 +21,7 @@ SAMPLE = Path(__file__).parent / "samples" / "run-k3v9x2ab.wandb"
 
 def read(path: Path) -> tuple[ForeignRun, list[Row]]:
     (run,) = Wandb().runs(path)
-    return run.look_beside(), list(run.rows())
+    return run.read_details(), list(run.rows())
 
 
 def test_what_a_run_is_comes_with_its_rows() -> None:

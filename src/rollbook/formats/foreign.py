@@ -40,7 +40,8 @@ __all__ = ["Asked", "follow", "found", "is_laid_out", "laid_out"]
 _PATIENCE, _GLANCE = 600.0, 1.0
 """Seconds to wait for another process that lays out the same folder; the same if some of its runs are enough."""
 
-_MAKING = "making"
+_RUNS, _ALSO_RECORDED, _MAKING = "runs", "also-recorded", "making"
+"""Folders in the cache: the runs, those of trainings that rollbook recorded, too, and one that is not complete."""
 
 _SILENT, _SAVED = 2.0, 5.0
 """Seconds until a terminal shows what it waits for, and seconds between two notes of what was read."""
@@ -63,7 +64,7 @@ def laid_out(
     *,
     report: bool = True,
     asked: Asked | None = None,
-    homes: set[str] | None = None,
+    run_folders: set[str] | None = None,
 ) -> tuple[str | None, int]:
     """(folder, n): the folder in the user's cache that holds the runs of other tools below `root`, None if there are
     none; and how many of them are not read yet.
@@ -80,34 +81,34 @@ def laid_out(
         another process reads there. None: all.
       report: print to a terminal how far it is, if it takes long.
       asked: runs that do not meet its condition are not read; they are put there.
-      homes: gets the folders that are runs of other tools.
+      run_folders: gets the folders that are runs of other tools.
     """
     base = os.path.abspath(os.fspath(root))
     sources = found(base, own)
     if not sources:
         return None, 0
-    home = _home(base, cache)
-    os.makedirs(os.path.join(home, "runs"), mode=0o700, exist_ok=True)
-    with _lock, open(os.path.join(home, "lock"), "wb") as lock:
+    in_cache = _cache_folder(base, cache)
+    os.makedirs(os.path.join(in_cache, _RUNS), mode=0o700, exist_ok=True)
+    with _lock, open(os.path.join(in_cache, "lock"), "wb") as lock:
         until = time.monotonic() + (_PATIENCE if newest is None else _GLANCE)
         while not (is_locked := try_lock(lock.fileno()) is not False) and time.monotonic() < until:
             time.sleep(0.05)
         if not is_locked and newest is not None:
             if problems is not None:
                 problems.append(f"what another program has not yet read of the other tools' runs in {base}")
-            return os.path.join(home, "runs"), 0
+            return os.path.join(in_cache, _RUNS), 0
         try:
             with loosely():
-                folder = _Folder(Path(base), home, own, [] if problems is None else problems)
+                folder = _Folder(Path(base), in_cache, own, [] if problems is None else problems)
                 unread = folder.bring_up_to_date(sources, newest, _Progress() if report else None, asked)
-                if homes is not None:
-                    homes |= folder.homes
+                if run_folders is not None:
+                    run_folders |= folder.run_folders
         finally:
             unlock(lock.fileno())
-    return os.path.join(home, "runs"), unread
+    return os.path.join(in_cache, _RUNS), unread
 
 
-def _home(base: str, cache: str | None) -> str:
+def _cache_folder(base: str, cache: str | None) -> str:
     """The folder of the cache for a folder of other tools."""
     name = hashlib.blake2b(base.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
     return os.path.join(cache or user_cache(), "foreign", name)
@@ -131,7 +132,7 @@ def follow(root: str | os.PathLike[str], *, seconds: float = 2.0, waits: bool = 
         return None
     if waits:
         return laid_out(base, own=stamped(base), cache=cache)[0]
-    folder = os.path.join(_home(base, cache), "runs")
+    folder = os.path.join(_cache_folder(base, cache), _RUNS)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with _one_at_a_time:
         if folder in _followed:
@@ -202,16 +203,16 @@ class _Folder:
 
     Args:
       base: the folder.
-      home: its folder in the cache: `runs`, and `twins` for what rollbook recorded, too.
+      in_cache: its folder in the cache.
       own: the folders of the runs of rollbook there.
       problems: gets what cannot be read.
     """
 
-    def __init__(self, base: Path, home: str, own: Collection[str], problems: list[str]) -> None:
-        self._base, self._home, self._problems = base, home, problems
+    def __init__(self, base: Path, in_cache: str, own: Collection[str], problems: list[str]) -> None:
+        self._base, self._cache, self._problems = base, in_cache, problems
         self._own = {path: manifest.look(path) for path in sorted(own)}
         self._listed: dict[str, dict[str, str]] = {}
-        self.homes: set[str] = set()
+        self.run_folders: set[str] = set()
         self._own_digest = hashlib.blake2b("\0".join(self._own).encode("utf-8", "surrogateescape")).hexdigest()
 
     def bring_up_to_date(
@@ -221,8 +222,8 @@ class _Folder:
         from rollbook.formats.importers._into_runs import in_words
         from rollbook.formats.importers._recorded import Recorded
 
-        shutil.rmtree(os.path.join(self._home, _MAKING), ignore_errors=True)
-        index = os.path.join(self._home, "index.json")
+        shutil.rmtree(os.path.join(self._cache, _MAKING), ignore_errors=True)
+        index = os.path.join(self._cache, "index.json")
         before = read_json(index)
         known: dict[str, Any] = before.get("runs", {})
         if before.get("read_by") != __version__:  # another version may read more of the same files
@@ -234,7 +235,7 @@ class _Folder:
         self._problems += walk.problems
         if sentence := in_words(walk.strange, self._base):
             self._problems.append(sentence)
-        self.homes = {os.path.abspath(one.run.home) for one in walk.runs if one.run.home is not None}
+        self.run_folders = {os.path.abspath(one.run.folder) for one in walk.runs if one.run.folder is not None}
         every = sorted(walk.runs, key=lambda one: one.changed, reverse=True)
         later = [] if newest is None else every[newest:]
         unread = {one.identity for one in later if one.identity not in known}
@@ -264,7 +265,8 @@ class _Folder:
             if one.identity not in known:
                 with contextlib.suppress(RollbookError, OSError, ValueError):  # reported when it is read
                     new[one.identity] = early_fields(one, identity_of(one), self._project_of(one.run))
-        read = [manifest.look(entry["folder"]) for entry in known.values() if entry["folder"] and not entry["twin"]]
+        shown = [entry["folder"] for entry in known.values() if entry["folder"] and not entry.get("own_run")]
+        read = [manifest.look(folder) for folder in shown]
         return asked.unmet(new, [manifest.listed(about) for about in (*self._own.values(), *read)]) if new else set()
 
     def _project_of(self, run: ForeignRun) -> str:
@@ -273,7 +275,7 @@ class _Folder:
         return as_name(run.project or self._base.name or "foreign")
 
     def _one(self, one: Found, known: dict[str, Any]) -> dict[str, Any]:
-        """The index entry of a run: the stamps of its files, what it is called, its folder, its twin and its problem.
+        """The index entry of a run: stamps of its files, names, folder, rollbook's own run of it, and its problem.
 
         It is read again if the stamps differ, and from its beginning if rows changed that were read before.
         """
@@ -283,28 +285,28 @@ class _Folder:
 
         run, stamps = one.run, stamp_of(one.run)
         called = self._called(one)
-        twin = known.get("twin")
+        own_run = known.get("own_run")
         is_there = bool(known) and os.path.exists(os.path.join(known["folder"], MANIFEST_FILE))
         if is_there and _axis_in(known.get("called")) != _axis_in(called):  # its rows are other ones now
             _remove(known)
-            known, is_there, twin = {}, False, None
+            known, is_there, own_run = {}, False, None
         is_read = known.get("files") == stamps and not (known.get("half") and is_settled(run.files))
-        if is_there and is_read and (twin in self._own or not twin):
+        if is_there and is_read and (own_run in self._own or not own_run):
             if known.get("called") != called:
-                self._call_anew(one, known["folder"])
+                self._write_description(one, known["folder"])
                 known = {**known, "called": called}
-            if not twin and known["compared"] != self._own_digest:
-                known = self._apart(known)
+            if not own_run and known["compared"] != self._own_digest:
+                known = self._moved(known)
             self._problems += [known["problem"]] if known.get("problem") else []
             return known
-        if twin and twin not in self._own:
+        if own_run and own_run not in self._own:
             _remove(known)
-            twin = None
-        root = os.path.join(self._home, "twins" if twin else "runs")
+            own_run = None
+        root = os.path.join(self._cache, _ALSO_RECORDED if own_run else _RUNS)
         project = self._project_of(run)
         laid = self._laid(root, project)
         if identity_of(one) not in laid:
-            root = os.path.join(self._home, _MAKING)  # it appears among the others once it is whole
+            root = os.path.join(self._cache, _MAKING)  # it appears among the others once it is whole
         try:
             try:
                 done = import_one(one, root, project, as_name(run.name), laid=laid)
@@ -314,15 +316,15 @@ class _Folder:
                 _remove(known)  # the file was rewritten
                 done = import_one(one, root, project, as_name(run.name))
         except (RollbookError, OSError, ValueError) as err:
-            self._problems.append(f"{run.home or one.found_in}: {err}")
+            self._problems.append(f"{run.folder or one.found_in}: {err}")
             return {"files": [], "folder": ""}
         if is_there:
-            self._call_anew(one, str(done.folder))
+            self._write_description(one, str(done.folder))
         problem = _problem_of(run, one.found_in, done.left_out)
         self._problems += [problem] if problem else []
-        entry = {"files": stamps, "called": called, "folder": str(done.folder), "twin": twin, "problem": problem}
+        entry = {"files": stamps, "called": called, "folder": str(done.folder), "own_run": own_run, "problem": problem}
         entry["half"] = is_half(done.left_out, run.files)
-        return entry if twin and root.endswith("twins") else self._apart(entry)
+        return entry if own_run and root.endswith(_ALSO_RECORDED) else self._moved(entry)
 
     def _called(self, one: Found) -> list[Any]:
         """The current name of a run and its labels: both may change while its files stay the same."""
@@ -331,8 +333,8 @@ class _Folder:
         of_path = [] if facts is None else [facts.algo, facts.env, facts.other, facts.group]
         return [one.run.name, [[name, value] for name, (value, _file) in labels.items()], of_path]
 
-    def _call_anew(self, one: Found, folder: str) -> None:
-        """Write what is known of a run beside its rows to its run.json."""
+    def _write_description(self, one: Found, folder: str) -> None:
+        """Write what is known of a run besides its rows to its run.json."""
         from rollbook.formats.importers._into_runs import early_fields
 
         about = early_fields(one, "", self._project_of(one.run))
@@ -352,21 +354,21 @@ class _Folder:
                 }
         return self._listed.setdefault(folder, {})
 
-    def _apart(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """The entry, with the run among the twins if rollbook recorded that training, too, else among the runs."""
-        from rollbook.formats.twins import twin_of
+    def _moved(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """The entry after its run was moved: a training that rollbook recorded, too, is not among the runs."""
+        from rollbook.formats.same_training import run_of_same_training
 
         entry["compared"] = self._own_digest
         folder = entry["folder"]
-        twin = twin_of(folder, self._own) if folder else None
+        own_run = run_of_same_training(folder, self._own) if folder else None
         project, name = os.path.split(folder)
-        to = os.path.join(self._home, "twins" if twin else "runs", os.path.basename(project), name)
+        to = os.path.join(self._cache, _ALSO_RECORDED if own_run else _RUNS, os.path.basename(project), name)
         if not folder or to == folder:
             return entry
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(os.path.dirname(to), exist_ok=True)
         os.rename(folder, to)
-        return {**entry, "folder": to, "twin": twin}
+        return {**entry, "folder": to, "own_run": own_run}
 
 
 def _axis_in(called: Any) -> object:

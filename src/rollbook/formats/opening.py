@@ -80,11 +80,11 @@ def _opened(path: str | os.PathLike[str], foreign: bool, newest: int | None, ask
     if not foreign or is_address(path) or (len(own) == 1 and own.rows()[0]["path"] == own.root):
         return own
     known = of_others(own.not_ours)
-    problems, homes = [problem for problem in own.problems if problem not in known], set[str]()
+    problems, folders = [problem for problem in own.problems if problem not in known], set[str]()
     folder, unread = laid_out(
-        path, problems, {str(row["path"]) for row in own.rows()}, newest=newest, asked=asked, homes=homes
+        path, problems, {str(row["path"]) for row in own.rows()}, newest=newest, asked=asked, run_folders=folders
     )
-    problems += of_others({home: text for home, text in own.not_ours.items() if home not in homes})
+    problems += of_others({path: text for path, text in own.not_ours.items() if path not in folders})
     if folder is None or not os.path.isdir(folder):
         return own
     others = open_own(folder)

@@ -90,7 +90,7 @@ def changes_no_byte_of_its_source(make_importer: MakeImporter, sample: Path, fol
     importer = make_importer()
     importer.finds(sample)
     for run in importer.runs(sample):
-        for _row in run.look_beside().rows():
+        for _row in run.read_details().rows():
             pass
     after = _contents(watched)
     if after != before:

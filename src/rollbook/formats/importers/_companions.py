@@ -23,7 +23,7 @@ def joined(run: ForeignRun, prefix: str, others: Sequence[tuple[ForeignRun, str,
       prefix: what the first one's keys begin with.
       others: (run, name of its format, what its keys begin with).
     """
-    own, described = run.rows, [run.beside, *(other.beside for other, _name, _prefix in others)]
+    own, described = run.rows, [run.details, *(other.details for other, _name, _prefix in others)]
     parts: dict[str, Callable[[], Iterable[Row]]] = {}
     if run.tables:
         earlier: list[Callable[[], Iterable[Row]]] = [lambda: (row for row in own() if row.table == "metrics")]
@@ -40,7 +40,7 @@ def joined(run: ForeignRun, prefix: str, others: Sequence[tuple[ForeignRun, str,
         run.clocks = tuple(dict.fromkeys((*run.clocks, *other.clocks)))
         run.tables = tuple(dict.fromkeys((*run.tables, *(other.tables if run.tables or other.tables else ()))))
 
-    def beside() -> None:
+    def details() -> None:
         for look in described:
             if look is not None:
                 look()
@@ -51,7 +51,7 @@ def joined(run: ForeignRun, prefix: str, others: Sequence[tuple[ForeignRun, str,
             run.group, run.sources = run.group or other.group, {**other.sources, **run.sources}
 
     run.files = [*run.files, *(file for other, _name, _prefix in others for file in other.files)]
-    run.beside, run.columns = beside, None
+    run.details, run.columns = details, None
     if run.tables:
         held = (own, *(rows for name, rows in parts.items()))
         run.rows, run.parts = (lambda: (row for rows in held for row in rows())), {}

@@ -30,10 +30,10 @@ class Found:
 
     def __init__(self, run: ForeignRun, format_name: str, found_in: Path) -> None:
         self.run, self.format_name, self.found_in = run, format_name, found_in
-        home = os.path.abspath(found_in if run.home is None else run.home)
-        own = run.part if run.home is not None else f"{run.project or ''}\0{run.name}"
+        folder = os.path.abspath(found_in if run.folder is None else run.folder)
+        own = run.part if run.folder is not None else f"{run.project or ''}\0{run.name}"
         own = own if run.key is None else run.key
-        self.identity = f"{format_name}\0{home}\0{own}"
+        self.identity = f"{format_name}\0{folder}\0{own}"
         self.parts: tuple[str, ...] = ()
         self.changed = 0
         self.path_facts: PathFacts | None = None
@@ -42,7 +42,7 @@ class Found:
     def labelled(self) -> Path:
         """The file or folder that labels speak of: the file of a run that is one of several in a folder."""
         run = self.run
-        return run.files[0] if run.files and (run.part or run.home is None) else run.home or self.found_in
+        return run.files[0] if run.files and (run.part or run.folder is None) else run.folder or self.found_in
 
     def stamp(self) -> None:
         """Note when the newest of its files changed."""

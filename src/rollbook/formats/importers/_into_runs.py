@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._beside import FROM_NAME, complete, hydra_of
 from rollbook.formats.importers._found import Found
 from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._media import filed
+from rollbook.formats.importers._metadata import FROM_NAME, complete, hydra_of
 from rollbook.formats.importers._names import as_name
 from rollbook.formats.importers._paths import read_path
 from rollbook.formats.importers._registry import choose, make, what
@@ -78,13 +78,13 @@ def import_runs(
     if not path.exists():
         choose(path)  # raises the error
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR") or "runs")
-    home = as_name(project or path.resolve().stem or "imported")
+    default_project = as_name(project or path.resolve().stem or "imported")
     found = runs_at(path, format, options, [] if left is None else left)
     done = []
     for one in found:
         foreign = one.run
         called = foreign.name if name is None else name if len(found) == 1 else f"{name}-{foreign.name}"
-        there = as_name(foreign.project) if project is None and foreign.project else home
+        there = as_name(foreign.project) if project is None and foreign.project else default_project
         done.append(import_one(one, root, there, as_name(called), options))
     return done
 
@@ -151,7 +151,7 @@ def import_one(
         before = manifest.look(there).imported
         if isinstance(before, dict) and before.get("files") == stamp and not _is_whole_now(before, foreign.files):
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
-    origin = look_beside(one)
+    origin = read_details(one)
     run = init(
         project,
         name,
@@ -206,7 +206,7 @@ def import_one(
 def identity_of(one: Found, options: Mapping[str, object] | None = None) -> str:
     """The id of the run that `import_one` makes of it."""
     identifying = f"{os.path.realpath(one.found_in)}\0{one.identity}\0{sorted((options or {}).items())!r}"
-    if one.run.home is not None:
+    if one.run.folder is not None:
         identifying = f"{one.identity}\0{sorted((options or {}).items())!r}"
     return hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
@@ -231,7 +231,7 @@ EARLY = (
 
 def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
     """Those fields, as they will be in the listing of the run that is made of it; the others are None."""
-    origin, foreign = look_beside(one), one.run
+    origin, foreign = read_details(one), one.run
     return manifest.listed(
         manifest.RunJson(
             id=identity,
@@ -248,14 +248,14 @@ def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
     )
 
 
-def look_beside(one: Found) -> dict[str, Any]:
+def read_details(one: Found) -> dict[str, Any]:
     """Complete what is known of a run before its rows are read; further calls change nothing.
 
     Returns:
       Fields of run.json: algo, env, folder and from_path, those that are known.
     """
     foreign = one.run
-    foreign.look_beside()
+    foreign.read_details()
     if foreign.files:
         folder = foreign.files[0].parent
         if hydra := hydra_of(folder):
@@ -271,10 +271,10 @@ def _with_path(one: Found) -> dict[str, Any]:
     known = manifest.listed(manifest.RunJson(config=dict(foreign.config)))
     from_files = (("algo", foreign.algo), ("env", foreign.env))
     fields: dict[str, Any] = {name: text for name, text in from_files if text and not known[name]}
-    if foreign.home is not None:
-        home = Path(os.path.abspath(foreign.home))
+    if foreign.folder is not None:
+        folder = Path(os.path.abspath(foreign.folder))
         # A seed or group that was itself read from the run's name is worth no more than one from its path.
-        facts = one.path_facts or read_path([*(one.parts or (home.name,)), *filter(None, [foreign.part])])
+        facts = one.path_facts or read_path([*(one.parts or (folder.name,)), *filter(None, [foreign.part])])
         for name, value in facts.settings.items():
             if name not in foreign.config:
                 foreign.config = {**foreign.config, name: value}
@@ -284,7 +284,7 @@ def _with_path(one: Found) -> dict[str, Any]:
             if foreign.seed is not None:
                 from_path.append("seed")
         if foreign.group is None or foreign.sources.get("group") == FROM_NAME:
-            foreign.group = facts.group or foreign.group or (home.parent.name if one.parts else None)
+            foreign.group = facts.group or foreign.group or (folder.parent.name if one.parts else None)
             from_path.append("group")
         for name, text in (("algo", facts.algo), ("env", facts.env)):
             by_files = fields.get(name) or known[name]
@@ -313,7 +313,7 @@ def _with_path(one: Found) -> dict[str, Any]:
 
 def _origin_of(one: Found) -> str:
     files = one.run.files
-    return str(files[0] if len(files) == 1 else one.run.home or one.found_in)
+    return str(files[0] if len(files) == 1 else one.run.folder or one.found_in)
 
 
 class _Passing:

@@ -80,19 +80,19 @@ def _lines(file: str, _changed: int, _size: int) -> Sequence[LabelLine]:
     return made
 
 
-def label(pattern: str, fields: Mapping[str, object], beside: str | None = None) -> tuple[str, str]:
+def label(pattern: str, fields: Mapping[str, object], folder: str | None = None) -> tuple[str, str]:
     """Write labels of paths to the file of labels near them.
 
     Args:
       pattern: of paths, relative to the working folder or absolute.
       fields: as `field_of` gives them. None removes a field; a pattern without fields is removed.
-      beside: the folder of the file; None: the one that the pattern's part without wildcards names.
+      folder: that of the file; None: the one that the pattern's part without wildcards names.
     Returns:
       The file, and the pattern relative to its folder.
     """
     parts = Path(os.path.abspath(pattern)).parts
     fixed = next((n for n, part in enumerate(parts) if any(sign in part for sign in "*?")), len(parts) - 1)
-    folder = beside or os.path.join(*parts[:fixed])
+    folder = folder or os.path.join(*parts[:fixed])
     rest = os.path.relpath(os.path.join(*parts), folder).replace(os.sep, "/")
     if not os.path.isdir(folder):
         raise BadInput(f"label {pattern!r}: there is no folder {folder}. The pattern is relative to the working folder")

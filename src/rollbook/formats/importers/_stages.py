@@ -23,48 +23,48 @@ def stages_joined(
 ) -> list[list[Found]]:
     """Give the folders of stages (`train`, `eval`) and neutral ones (`tb`) to the folder of their training.
 
-    They are its parts if there is nothing else beside them, and either the folder above has rows itself, or there
+    They are its parts if there is nothing else next to them, and either the folder above has rows itself, or there
     are two stages at least. Event files say when they were written: what had ended before the training began, or goes
     with an earlier one in the same folder, is not put to it.
 
     Args:
-      whole: home -> the runs that are all of it; changed.
-      parts: runs beside others in their home: of event files the trainings before the newest.
+      whole: folder -> the runs that are all of it; changed.
+      parts: runs that share their folder with others: of event files the trainings before the newest.
       prefixes: gets what the keys of each begin with.
       opened: the folder that was opened, and its real path: a project, unless event files are in it.
     Returns:
       The stages of each earlier training.
     """
     below: dict[Path, list[Path]] = {}
-    for home in whole:
-        below.setdefault(home.parent, []).append(home)
+    for folder in whole:
+        below.setdefault(folder.parent, []).append(folder)
     earlier: list[list[Found]] = []
     for above in sorted(below, key=lambda above: len(above.parts), reverse=True):
-        stages = [home for home in below[above] if home.name.lower() in STAGES]
-        neutral = [home for home in below[above] if home.name.lower() in NEUTRAL]
+        stages = [folder for folder in below[above] if folder.name.lower() in STAGES]
+        neutral = [folder for folder in below[above] if folder.name.lower() in NEUTRAL]
         if len(stages) + len(neutral) < len(below[above]):
-            continue  # other trainings are beside them
+            continue  # other trainings are next to them
         is_opened = above in opened
         has_rows = above in whole and not is_opened
         if is_opened and stages and all(map(_is_of_events, whole.get(above, ()))):
             has_rows = above in whole  # a folder of event files is a training, not a project
         if not has_rows and len(stages) < 2:
             continue
-        groups = _by_training([one for one in parts if one.run.home in stages], stages, whole)
-        for home in stages if is_opened else [*stages, *neutral]:
-            if groups and home in stages:
-                whole.pop(home)
+        groups = _by_training([one for one in parts if one.run.folder in stages], stages, whole)
+        for folder in stages if is_opened else [*stages, *neutral]:
+            if groups and folder in stages:
+                whole.pop(folder)
                 continue
-            for one in whole.pop(home):
-                prefixes[id(one)] = f"{home.name}/" if home in stages else ""
-                one.run.home = above
+            for one in whole.pop(folder):
+                prefixes[id(one)] = f"{folder.name}/" if folder in stages else ""
+                one.run.folder = above
                 whole.setdefault(above, []).append(one)
         for group in groups:
             for one in group:
-                prefixes[id(one)] = f"{one.run.home.name}/" if one.run.home is not None else ""
+                prefixes[id(one)] = f"{one.run.folder.name}/" if one.run.folder is not None else ""
             part = group[0].run.part
             for one in group:
-                one.run.home, one.run.part = above, part
+                one.run.folder, one.run.part = above, part
             if part:
                 earlier.append(group)
             else:
@@ -88,11 +88,11 @@ def _by_training(parts: list[Found], stages: list[Path], whole: Mapping[Path, li
       For each training its run, whose part is "" for the newest, and its stages; [] for other files, and if no folder
       says that it is the training.
     """
-    trainings = [home for home in stages if home.name.lower() in TRAINING]
-    every = [*parts, *(one for home in stages for one in whole[home])]
+    trainings = [folder for folder in stages if folder.name.lower() in TRAINING]
+    every = [*parts, *(one for folder in stages for one in whole[folder])]
     if len(trainings) != 1 or not all(map(_is_of_events, every)):
         return []
-    leads = sorted((one for one in every if one.run.home == trainings[0]), key=lambda one: written(one.run))
+    leads = sorted((one for one in every if one.run.folder == trainings[0]), key=lambda one: written(one.run))
     groups = [[lead] for lead in leads]
     first = written(leads[0].run)
     for one in every:

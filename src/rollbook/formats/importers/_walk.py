@@ -97,7 +97,7 @@ class Walk:
 
     def _read_paths(self) -> None:
         """Read the paths of all runs, each compared with the others."""
-        of_path = [one for one in self.runs if one.run.home is not None]
+        of_path = [one for one in self.runs if one.run.folder is not None]
         paths = [(*(one.parts or (self._base.name,)), *filter(None, [_called(one.run)])) for one in of_path]
         above = self._base.parts[-_ABOVE:]
         for one, path_facts in zip(of_path, read_paths(paths, above), strict=True):
@@ -136,8 +136,8 @@ class Walk:
                         run.files = files
                     if not any(file.suffix in _OF_MANY for file in files):
                         earlier.update(files)
-                    if run.home is None and not gathers and run.name == folder.name and folder.is_dir():
-                        run.home = folder
+                    if run.folder is None and not gathers and run.name == folder.name and folder.is_dir():
+                        run.folder = folder
                     yield Found(run, format_name, folder)
         if untaken:
             raise UnknownOption(
@@ -161,18 +161,18 @@ class Walk:
 
     def _joined(self, every: list[Found]) -> list[Found]:
         """The runs, each with those that are parts of the same training."""
-        whole: dict[Path, list[Found]] = {}  # home -> the runs that are all of it, in the order of formats
+        whole: dict[Path, list[Found]] = {}  # folder -> the runs that are all of it, in the order of formats
         for one in every:
-            if one.run.home is not None and not one.run.part:
-                whole.setdefault(one.run.home, []).append(one)
-        owners = {_home_of(one): one for one in every if one.run.home is None and _home_of(one) is not None}
+            if one.run.folder is not None and not one.run.part:
+                whole.setdefault(one.run.folder, []).append(one)
+        owners = {_folder_of(one): one for one in every if one.run.folder is None and _folder_of(one) is not None}
         prefixes: dict[int, str] = {}
-        parts = [one for one in every if one.run.home is not None and one.run.part]
+        parts = [one for one in every if one.run.folder is not None and one.run.part]
         earlier = stages_joined(whole, parts, prefixes, (self._base, self._real))
-        for home in list(whole):
-            owner = next((owners[above] for above in (home, *home.parents) if above in owners), None)
+        for folder in list(whole):
+            owner = next((owners[above] for above in (folder, *folder.parents) if above in owners), None)
             if owner is not None:
-                whole[home] = [owner, *whole[home]]
+                whole[folder] = [owner, *whole[folder]]
         inner: set[int] = set()
         for members in whole.values():
             first, *rest = members
@@ -192,14 +192,14 @@ class Walk:
 
     # -- names
 
-    def _below(self, home: Path) -> tuple[str, ...]:
+    def _below(self, folder: Path) -> tuple[str, ...]:
         """The folders from the one that was opened down to a run's, as they are called there, links by their names."""
         for top in (self._base, self._real):
             with contextlib.suppress(ValueError):
-                return home.relative_to(top).parts
-        for above in (home, *home.parents):
+                return folder.relative_to(top).parts
+        for above in (folder, *folder.parents):
             if (link := self._linked.get(str(above))) is not None:
-                return (*link.relative_to(self._base).parts, *home.relative_to(above).parts)
+                return (*link.relative_to(self._base).parts, *folder.relative_to(above).parts)
         return ()
 
     @functools.cached_property
@@ -211,19 +211,19 @@ class Walk:
     def _named(self, runs: list[Found]) -> list[Found]:
         """The runs with their names: the path below the folder that was opened, without what all of them share."""
         for one in runs:
-            if one.run.home is not None:
-                one.parts = self._below(one.run.home)
-        of_path = [one for one in runs if one.run.home is not None]
+            if one.run.folder is not None:
+                one.parts = self._below(one.run.folder)
+        of_path = [one for one in runs if one.run.folder is not None]
         shared = _shared([one.parts for one in of_path])
         for one in of_path:
             if not one.parts and not one.run.part and one.format_name in _OF_FILES and len(one.run.files) == 1:
                 one.run.part = one.run.files[0].stem  # a table in the folder that was opened
             one.run.name = as_name("-".join(_shortened(one.parts[shared:], one.run.part)) or self._base.name or "run")
         for one in _same(runs):
-            if one.run.home is not None:
+            if one.run.folder is not None:
                 one.run.name = as_name("-".join(filter(None, (*one.parts, one.run.part))) or one.run.name)
         for one in _same(runs):
-            if one.run.home is not None:
+            if one.run.folder is not None:
                 one.run.name = as_name(f"{one.run.name}-{one.format_name}")
         for one in _same(runs):
             mark = hashlib.blake2b(one.identity.encode("utf-8", "surrogateescape"), digest_size=3).hexdigest()
@@ -262,15 +262,15 @@ def _of_zoo(runs: list[Found]) -> list[tuple[Found, Found]]:
     """
     events: dict[tuple[str, str, str], list[Found]] = {}
     for one in runs:
-        home = one.run.home
-        if one.format_name == "tensorboard" and home is not None and (named := _NUMBERED.fullmatch(home.name)):
-            events.setdefault((home.parent.name, named[1].lower(), named[2]), []).append(one)
+        folder = one.run.folder
+        if one.format_name == "tensorboard" and folder is not None and (named := _NUMBERED.fullmatch(folder.name)):
+            events.setdefault((folder.parent.name, named[1].lower(), named[2]), []).append(one)
     pairs = []
     for one in runs if events else ():
-        home = one.run.home
-        if one.format_name != "sb3" or home is None or not (named := _NUMBERED.fullmatch(home.name)):
+        folder = one.run.folder
+        if one.format_name != "sb3" or folder is None or not (named := _NUMBERED.fullmatch(folder.name)):
             continue
-        fitting = events.get((named[1], home.parent.name.lower(), named[2]), [])
+        fitting = events.get((named[1], folder.parent.name.lower(), named[2]), [])
         started = _started(one.run) if fitting else None
         same = [other for other in fitting if started is not None and abs(written(other.run) - started) < _SOON]
         if len(same) == 1:
@@ -288,7 +288,7 @@ def _started(run: ForeignRun) -> float | None:
         return None
 
 
-def _home_of(one: Found) -> Path | None:
+def _folder_of(one: Found) -> Path | None:
     """The folder that belongs to a run which its tool named; None for databases and files that hold several."""
     files = one.run.files
     if not files or any(file.suffix in (*_OF_MANY, ".json", ".parquet", ".log", ".journal", ".zip") for file in files):

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._metadata import describe
 from rollbook.formats.importers.csv import Csv
 from rollbook.protocols import ForeignRun
 
@@ -30,16 +30,16 @@ class Acme:
 
     def finds(self, path: Path) -> bool:
         """Whether there is such a folder."""
-        return bool(_homes(path))
+        return bool(_run_folders(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each folder that holds `logs/`, with the folder's name."""
         base = path.resolve()
-        for home, files in sorted(_homes(path).items()):
-            below = "-".join(home.relative_to(base).parts) if home != base and base in home.parents else ""
-            run = ForeignRun(below or home.name, files=files)
-            run.home = home
-            describe(run, home)
+        for folder, files in sorted(_run_folders(path).items()):
+            below = "-".join(folder.relative_to(base).parts) if folder != base and base in folder.parents else ""
+            run = ForeignRun(below or folder.name, files=files)
+            run.folder = folder
+            describe(run, folder)
             parts: dict[str, Callable[[], Iterable[Row]]] = {}
             for file in files:
                 inner = Csv().of_files(file.parent, [file])
@@ -55,12 +55,12 @@ def _under(label: str, rows: Callable[[], Iterable[Row]]) -> Iterator[Row]:
         yield dataclasses.replace(row, values={f"{label}/{key}": value for key, value in row.values.items()})
 
 
-def _homes(path: Path) -> dict[Path, list[Path]]:
+def _run_folders(path: Path) -> dict[Path, list[Path]]:
     """The folder of each run, with its files."""
-    homes: dict[Path, list[Path]] = {}
+    folders: dict[Path, list[Path]] = {}
     if path.is_dir():
         base = path.resolve()
         for file in sorted(base.rglob("logs.csv")):
             if file.parent.parent.name == "logs" and file.is_file():
-                homes.setdefault(file.parents[2], []).append(file)
-    return homes
+                folders.setdefault(file.parents[2], []).append(file)
+    return folders

@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 from rollbook.errors import MissingExtra
-from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
+from rollbook.formats.importers._metadata import with_own_names
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
 from rollbook.schema.seeds import named_seed
@@ -57,8 +57,10 @@ class Aim:
 
     def finds(self, path: Path) -> bool:
         """Whether there is such a repository."""
-        home = _home(path)
-        return home is not None and has_tables(home / "run_metadata.sqlite", {"run", "experiment", "tag", "run_tag"})
+        repository = _repository(path)
+        return repository is not None and has_tables(
+            repository / "run_metadata.sqlite", {"run", "experiment", "tag", "run_tag"}
+        )
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each that the repository lists; with its name, and its hash if two have the same name.
@@ -66,18 +68,18 @@ class Aim:
         Raises:
           MissingExtra: aimrocks is not installed.
         """
-        home = _home(path)
-        if home is None:
+        repository = _repository(path)
+        if repository is None:
             return []
-        _rocks(home)
+        _rocks(repository)
         try:
-            made = list(self._listed(home))
+            made = list(self._listed(repository))
         except UNREADABLE:
-            return [damaged(home / "run_metadata.sqlite")]
+            return [damaged(repository / "run_metadata.sqlite")]
         return with_own_names(made)
 
-    def _listed(self, home: Path) -> Iterator[tuple[ForeignRun, str]]:
-        file = home / "run_metadata.sqlite"
+    def _listed(self, repository: Path) -> Iterator[tuple[ForeignRun, str]]:
+        file = repository / "run_metadata.sqlite"
         with contextlib.closing(opened(file)) as database:
             tags: dict[object, list[str]] = {}
             for run_id, tag in database.execute("select run_id, name from run_tag join tag on tag.id = tag_id"):
@@ -90,8 +92,12 @@ class Aim:
             # Aim calls a run without a name "Run: " and its hash, and its experiment without one "default".
             run = ForeignRun(str(name or code).removeprefix("Run: "), notes=str(notes or ""))
             run.group = str(experiment) if experiment not in (None, "", "default") else None
-            run.tags, run.project, run.clocks = tuple(sorted(tags.get(run_id, []))), home.parent.name, (self._clock,)
-            databases = [home / part / "chunks" / str(code) for part in ("meta", "seqs")]
+            run.tags, run.project, run.clocks = (
+                tuple(sorted(tags.get(run_id, []))),
+                repository.parent.name,
+                (self._clock,),
+            )
+            databases = [repository / part / "chunks" / str(code) for part in ("meta", "seqs")]
             files = [_files(database) for database in databases]
             try:
                 meta = _attributes(databases[0], tuple((path.name, path.stat().st_mtime_ns) for path in files[0]))
@@ -286,11 +292,11 @@ def _value(data: bytes) -> Any:
     return _ARRAY if kind == b"\6" else _OBJECT if kind == b"\7" else None
 
 
-def _home(path: Path) -> Path | None:
+def _repository(path: Path) -> Path | None:
     """The folder `.aim` of a repository, given itself, the folder above it, or its SQLite file."""
-    for home in (path, path / ".aim", path.parent):
-        if home.name == ".aim" and (home / "run_metadata.sqlite").is_file():
-            return home
+    for repository in (path, path / ".aim", path.parent):
+        if repository.name == ".aim" and (repository / "run_metadata.sqlite").is_file():
+            return repository
     return None
 
 
@@ -302,10 +308,10 @@ def _files(database: Path) -> list[Path]:
         return []
 
 
-def _rocks(home: Path) -> None:
+def _rocks(repository: Path) -> None:
     try:
         import aimrocks  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtra(
-            f"{home} is read with aimrocks, a part of Aim: pip install aimrocks (Python 3.12 or older)"
+            f"{repository} is read with aimrocks, a part of Aim: pip install aimrocks (Python 3.12 or older)"
         ) from None

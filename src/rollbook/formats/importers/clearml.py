@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from rollbook.formats.importers._archives import UNREADABLE, archives, content, lines
-from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import damaged
+from rollbook.formats.importers._metadata import with_own_names
 from rollbook.formats.importers._plain import nested, plain
 from rollbook.formats.importers._points import rows_of
 from rollbook.protocols import ForeignRun, Row

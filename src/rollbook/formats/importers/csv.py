@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._labels import labels_of
+from rollbook.formats.importers._metadata import describe
 from rollbook.formats.importers._names import LENGTHS, REWARDS, SPLITTING, is_result, names_of_returns
 from rollbook.formats.importers._paths import STAGES, TRAINING, is_algorithm
 from rollbook.formats.importers._tables import (
@@ -165,7 +165,7 @@ class Csv:
             return []
         made = []
         for run_name, files in by_run.items():
-            run = ForeignRun("", files=sorted(files), clocks=tuple(self._clocks.values()), home=folder, part=run_name)
+            run = ForeignRun("", files=sorted(files), clocks=tuple(self._clocks.values()), folder=folder, part=run_name)
             describe(run, folder)
             wanted = {file: _Wanted(columns={axes[file]: axes[file], **files[file]}) for file in run.files}
             run.give({file.name: functools.partial(self._rows, file, run, "", wanted[file]) for file in run.files})
@@ -181,7 +181,7 @@ class Csv:
           prefixed: keys begin with the name of the file.
           alone: nothing else says the returns of the Monitor files; None: if there is no table.
         """
-        run = ForeignRun(run_name_of(folder), files=files, clocks=tuple(self._clocks.values()), home=folder)
+        run = ForeignRun(run_name_of(folder), files=files, clocks=tuple(self._clocks.values()), folder=folder)
         describe(run, folder)
         headers = {
             file: header for file in files if (header := header_of(file)) is not None and header.monitor is not None
@@ -216,7 +216,7 @@ class Csv:
             return []
         made: list[ForeignRun] = []
         for part in self._split(file, header):
-            run = ForeignRun(part.mark, files=[file], clocks=tuple(self._clocks.values()), home=file.parent)
+            run = ForeignRun(part.mark, files=[file], clocks=tuple(self._clocks.values()), folder=file.parent)
             run.part = "-".join(filter(None, (file.stem, part.mark.strip("-"))))
             run.seed = part.fields.get("seed")
             run.sources.update(dict.fromkeys(["seed"] if run.seed is not None else [], f"{file.name}, a column"))

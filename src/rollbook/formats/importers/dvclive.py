@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, yaml_of
+from rollbook.formats.importers._metadata import describe, yaml_of
 from rollbook.formats.importers._plain import flat, plain
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
@@ -56,8 +56,8 @@ class DvcLive:
         if not series:
             return []
         summary = [file] if (file := folder / _SUMMARY).is_file() else []
-        run = ForeignRun(folder.name, files=[*series.values(), *summary], home=folder, clocks=(self._clock,))
-        run.beside = functools.partial(_describe, run, folder)
+        run = ForeignRun(folder.name, files=[*series.values(), *summary], folder=folder, clocks=(self._clock,))
+        run.details = functools.partial(_describe, run, folder)
         run.rows = functools.partial(self._rows, folder, run, series)
         return [run]
 

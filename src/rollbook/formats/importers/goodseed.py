@@ -7,8 +7,8 @@ import datetime
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
+from rollbook.formats.importers._metadata import with_own_names
 from rollbook.formats.importers._plain import plain
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of

@@ -8,9 +8,9 @@ import json
 import os
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._contents import number_in
 from rollbook.formats.importers._labels import labels_of
+from rollbook.formats.importers._metadata import describe
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clock_columns, clocks_of, is_reading, standing, x_clock
 from rollbook.system.files import pasted, run_name_of
@@ -73,7 +73,7 @@ class JsonLines:
         return runs
 
     def _run(self, folder: Path, files: list[Path]) -> ForeignRun:
-        run = ForeignRun(run_name_of(folder), files=files, home=folder)
+        run = ForeignRun(run_name_of(folder), files=files, folder=folder)
         run.clocks = (self._clock,) if self._clock else ()
         firsts = [_first_object(file) or {} for file in files]
         configs = [record for first in firsts if isinstance(record := first.get("config"), dict)]

@@ -13,7 +13,7 @@ import os
 import re
 from pathlib import Path
 
-from rollbook.formats.importers._beside import config_beside
+from rollbook.formats.importers._metadata import config_near
 from rollbook.protocols import ForeignRun, Row
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class MarlEval:
         """All runs of each file, in the file's order."""
         taken: set[str] = set()
         for file in _files(path):
-            beside = config_beside(file.parent)
+            settings = config_near(file.parent)
             for environment, task, algorithm, name, steps in _runs_in(file):
                 called = f"{task}-{algorithm}-{name}"
                 if called in taken:
@@ -57,7 +57,7 @@ class MarlEval:
                     called, n = f"{task}-{algorithm}-{name}-{n}", n + 1
                 taken.add(called)
                 seed = re.search(r"(\d+)$", name)
-                config = {**beside, "environment": environment, "task": task, "algorithm": algorithm}
+                config = {**settings, "environment": environment, "task": task, "algorithm": algorithm}
                 run = ForeignRun(called, config=config, seed=int(seed[1]) if seed else None, group=algorithm)
                 run.files = [file]
                 run.rows = functools.partial(self._rows, file, steps, run)

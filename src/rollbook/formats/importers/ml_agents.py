@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._metadata import describe
 from rollbook.protocols import ForeignRun, Row
 
 TYPE_CHECKING = False
@@ -26,9 +26,9 @@ _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 class MLAgents:
     """Unity ML-Agents' timers.json: the last value of every statistic of each behavior, at its last step.
 
-    The names are those of the event files (`Environment/Cumulative Reward`). If a behavior's event files are beside,
-    they have its curves, and nothing is read from here. Sums over agents are left out; the file's own timings are of
-    the whole program and have no table.
+    The names are those of the event files (`Environment/Cumulative Reward`). If the folder has event files of a
+    behavior, they have its curves, and nothing is read from here. Sums over agents are left out; the file's own timings
+    are of the whole program and have no table.
     """
 
     name = "ml_agents"
@@ -43,9 +43,9 @@ class MLAgents:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each behavior; of a damaged file one without rows."""
         file = _file_of(path).resolve()
-        home = _home(file)
+        folder = _run_folder(file)
         if _is_damaged(file):
-            run = ForeignRun(home.name, files=[file], home=home)
+            run = ForeignRun(folder.name, files=[file], folder=folder)
             run.rows = functools.partial(_rows, file, "", run)
             yield run
             return
@@ -53,10 +53,10 @@ class MLAgents:
         metadata = _read(file).get("metadata")
         times = metadata if isinstance(metadata, dict) else {}
         for behavior in sorted(behaviors):
-            name = home.name if len(behaviors) == 1 else f"{home.name}-{behavior}"
-            run = ForeignRun(name, files=[file], home=home)
+            name = folder.name if len(behaviors) == 1 else f"{folder.name}-{behavior}"
+            run = ForeignRun(name, files=[file], folder=folder)
             run.started, run.ended = _seconds(times.get("start_time_seconds")), _seconds(times.get("end_time_seconds"))
-            run.beside = functools.partial(describe, run, home)
+            run.details = functools.partial(describe, run, folder)
             run.rows = functools.partial(_rows, file, behavior, run)
             yield run
 
@@ -99,8 +99,8 @@ def _behaviors(file: Path) -> set[str]:
     names = gauges if isinstance(gauges, dict) else {}
     ending = f".{_STEP}{_MEAN}"
     found = {name.removesuffix(ending) for name in names if name.endswith(ending)}
-    home = _home(file)
-    return {each for each in found if not any((home / each).glob("*tfevents*"))}
+    folder = _run_folder(file)
+    return {each for each in found if not any((folder / each).glob("*tfevents*"))}
 
 
 def _is_damaged(file: Path) -> bool:
@@ -111,7 +111,7 @@ def _is_damaged(file: Path) -> bool:
         return b'"gauges"' in stream.read(_BEGINNING)
 
 
-def _home(file: Path) -> Path:
+def _run_folder(file: Path) -> Path:
     """The folder of the training."""
     return file.parent.parent if file.parent.name == _LOGS else file.parent
 

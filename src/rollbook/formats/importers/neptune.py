@@ -11,8 +11,8 @@ import itertools
 import re
 from pathlib import Path
 
-from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._media import media_row
+from rollbook.formats.importers._metadata import with_own_names
 from rollbook.formats.importers._plain import nested
 from rollbook.protocols import ForeignRun, Row, Scalars
 from rollbook.schema.seeds import named_seed
@@ -181,10 +181,10 @@ def _histogram(cell: Any) -> Histogram | None:
 def _picture(cells: dict[str, Any], part: Path) -> bytes | None:
     """The bytes of a file of the export, in `files/` next to the folder of the data; None if it is not there."""
     name = (cells.get("file_value") or {}).get("path")
-    home = part.parent.parent.parent / "files"
+    files = part.parent.parent.parent / "files"
     try:
-        file = (home / str(name)).resolve()
-        if not name or not file.is_relative_to(home.resolve()) or file.stat().st_size > _LARGEST_FILE:
+        file = (files / str(name)).resolve()
+        if not name or not file.is_relative_to(files.resolve()) or file.stat().st_size > _LARGEST_FILE:
             return None
         return file.read_bytes()
     except (OSError, ValueError):

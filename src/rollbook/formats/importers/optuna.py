@@ -13,8 +13,8 @@ import functools
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
+from rollbook.formats.importers._metadata import with_own_names
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.seeds import named_seed
 

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._metadata import describe
 from rollbook.formats.importers._names import is_result, names_of_returns
 from rollbook.formats.importers._tables import HALF, is_settled, moment_of, value_of
 from rollbook.protocols import ForeignRun, Row
@@ -91,14 +91,14 @@ class Printed:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """The trainings in a log, or in the logs of a folder."""
         base = path.resolve()
-        home = base.parent if path.is_file() else base
+        folder = base.parent if path.is_file() else base
         files = _files(path)
         made: list[ForeignRun] = []
-        for file, trainings in zip(files, _counted(home, files), strict=True):
+        for file, trainings in zip(files, _counted(folder, files), strict=True):
             for n in range(max(1, trainings) if path.is_file() else trainings):
-                run = ForeignRun(run_name_of(home), files=[file], home=home)
+                run = ForeignRun(run_name_of(folder), files=[file], folder=folder)
                 run.part = f"{file.stem}-{n + 1}" if n else file.stem
-                run.beside = functools.partial(describe, run, home)
+                run.details = functools.partial(describe, run, folder)
                 run.rows = functools.partial(_rows, file, run, n)
                 made.append(run)
         if path.is_file():
@@ -142,9 +142,9 @@ def _rows(file: Path, run: ForeignRun, training: int) -> Iterator[Row]:
         yield Row(moment, clocks, {names.get(name, name): value for name, value in values.items()})
 
 
-def _counted(home: Path, files: list[Path]) -> list[int]:
+def _counted(folder: Path, files: list[Path]) -> list[int]:
     """How many trainings each log of a folder holds; kept in the user's cache, for counting reads all of a log."""
-    digest = hashlib.blake2b(os.fsencode(home), digest_size=12).hexdigest()
+    digest = hashlib.blake2b(os.fsencode(folder), digest_size=12).hexdigest()
     kept = os.path.join(user_cache(), "printed", f"{digest}.json")
     before = read_json(kept) if files else {}
     known = before.get("logs") if before.get("read_by") == __version__ else None

@@ -53,7 +53,7 @@ class Sacred:
         config = _read(folder / _CONFIG)
         experiment = about.get("experiment")
         called = experiment.get("name") if isinstance(experiment, dict) else None
-        run = ForeignRun(folder.name, config=config, seed=named_seed(config), home=folder, clocks=(self._clock,))
+        run = ForeignRun(folder.name, config=config, seed=named_seed(config), folder=folder, clocks=(self._clock,))
         run.group = called if isinstance(called, str) else None
         run.files = [file for name in (_RUN, _CONFIG, _METRICS, _INFO, _OUT) if (file := folder / name).is_file()]
         run.sources["config"] = str(folder / _CONFIG)

@@ -6,7 +6,7 @@ import functools
 import os
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._metadata import describe
 from rollbook.formats.importers.csv import Csv
 from rollbook.formats.importers.jsonl import JsonLines
 from rollbook.protocols import ForeignRun, Row
@@ -41,7 +41,7 @@ class StableBaselines3:
         base = path.resolve()
         folder = base.parent if path.is_file() else base
         run = ForeignRun(folder.name)
-        run.home = folder
+        run.folder = folder
         describe(run, folder)
         parts: dict[str, Callable[[], Iterable[Row]]] = {}
         progress = next((name for name in ("progress.json", "progress.csv") if (folder / name).is_file()), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._metadata import describe
 from rollbook.formats.importers._plain import plain
 from rollbook.formats.importers._tables import ended
 from rollbook.protocols import ForeignRun, Row
@@ -40,15 +40,15 @@ class ScalarFiles:
 
     def finds(self, path: Path) -> bool:
         """Whether there is such a folder."""
-        return next(_homes(path), None) is not None
+        return next(_run_folders(path), None) is not None
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each folder, with the folder's name."""
         base = path.resolve()
-        for folder, scalars in sorted(_homes(path)):
+        for folder, scalars in sorted(_run_folders(path)):
             below = "-".join(folder.relative_to(base).parts)
             run = ForeignRun(below or folder.name, clocks=(self._clock,))
-            run.home = folder
+            run.folder = folder
             describe(run, folder, _hparams(folder / "texts"))
             if scalars != folder:
                 files = sorted(scalars.rglob("*.csv"))
@@ -94,7 +94,7 @@ class ScalarFiles:
         return None
 
 
-def _homes(path: Path) -> Iterator[tuple[Path, Path]]:
+def _run_folders(path: Path) -> Iterator[tuple[Path, Path]]:
     """(the run's folder, the folder of its files)."""
     if not path.is_dir():
         return

@@ -12,9 +12,9 @@ import zlib
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._beside import CONFIG_NAMES, describe, yaml_of
 from rollbook.formats.importers._contents import GYM, Content, axis_of, runs_in
 from rollbook.formats.importers._labels import labels_of
+from rollbook.formats.importers._metadata import CONFIG_NAMES, describe, yaml_of
 from rollbook.formats.importers._names import is_result, names_of_returns
 from rollbook.formats.importers._paths import read_path
 from rollbook.formats.importers._pickled import value_of_pickle
@@ -105,7 +105,7 @@ class Scores:
             if self.refused.get(file, _DAMAGED) != _DAMAGED:
                 raise BadInput(f"import {path}: {self.refused[file]}")
             if not made:
-                made = [ForeignRun(file.stem, files=[file], home=file.parent, part=file.stem)]
+                made = [ForeignRun(file.stem, files=[file], folder=file.parent, part=file.stem)]
                 made[0].rows = functools.partial(_none, made[0])
             for run in made:
                 run.name = run.part
@@ -122,7 +122,7 @@ class Scores:
         stem = file.name.removesuffix(".gz").removesuffix(file.suffix if file.suffix != ".gz" else ".json")
         tests = _OF_TEST.search(stem) is not None
         for mark, fields, tables, config in held:
-            run = ForeignRun(f"{file.parent.name}-{stem}{mark}", files=[file], home=file.parent)
+            run = ForeignRun(f"{file.parent.name}-{stem}{mark}", files=[file], folder=file.parent)
             run.part = f"{stem}{mark}"
             run.algo, run.env = str(fields.get("algo", "")), str(fields.get("env", ""))
             if is_reading(fields.get("seed")):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rollbook.formats.importers._beside import config_beside, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
+from rollbook.formats.importers._metadata import config_near, with_own_names
 from rollbook.formats.importers._wire import BadMessage, double, fields, first, moment, signed
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
@@ -54,7 +54,7 @@ class SwanLab:
 
     def _run(self, file: Path) -> ForeignRun:
         run = ForeignRun(file.stem.removeprefix("run-"), clocks=(self._clock,), files=[file])
-        settings = config_beside(file.parent / "files")
+        settings = config_near(file.parent / "files")
         run.config = {
             key: cell["value"] if isinstance(cell, dict) and "value" in cell else cell for key, cell in settings.items()
         }

@@ -7,7 +7,6 @@ import struct
 import time
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, files_below, of_table
 from rollbook.formats.importers._events import (
     Tagged,
     histogram_of,
@@ -20,6 +19,7 @@ from rollbook.formats.importers._events import (
     tensor_of,
 )
 from rollbook.formats.importers._media import media_row
+from rollbook.formats.importers._metadata import describe, files_below, of_table
 from rollbook.formats.importers._names import EVENT_FILE
 from rollbook.formats.importers._wire import BadMessage, double, fields, signed
 from rollbook.protocols import ForeignRun, Row, Scalars
@@ -103,8 +103,8 @@ class TensorBoard:
             for n, (mark, under) in enumerate(_with_parts(trainings, parts.get(folder, {})).items()):
                 is_newest = n == len(trainings) - 1
                 run = ForeignRun(called if is_newest else f"{called}-{mark}", clocks=(self._clock,), files=tuple(under))
-                run.home, run.part, run.key = folder, "" if is_newest else mark, mark if n else ""
-                run.beside = lambda run=run, folder=folder: _describe(run, folder)
+                run.folder, run.part, run.key = folder, "" if is_newest else mark, mark if n else ""
+                run.details = lambda run=run, folder=folder: _describe(run, folder)
                 run.rows = lambda run=run, under=under: one_by_one(self._columns(run, under))  # type: ignore[misc]
                 run.columns = lambda run=run, under=under: self._columns(run, under)
                 yield run

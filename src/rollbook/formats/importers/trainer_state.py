@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from rollbook.formats.importers._beside import config_beside
+from rollbook.formats.importers._metadata import config_near
 from rollbook.formats.importers._plain import flat
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.seeds import named_seed
@@ -49,9 +49,9 @@ class TrainerState:
                 below = ""
             if path.is_dir() and next((folder / "runs").glob("*/*tfevents*"), None) is not None:
                 continue
-            config = config_beside(folder)
+            config = config_near(folder)
             run = ForeignRun(below or folder.name, config=config, seed=named_seed(config), files=[file])
-            run.home = folder
+            run.folder = folder
             run.rows = functools.partial(self._rows, file, run)
             yield run
 
@@ -86,7 +86,7 @@ def _newest(path: Path) -> dict[Path, Path]:
     for file in files:
         folder = file.resolve().parent
         match = _CHECKPOINT.fullmatch(folder.name)
-        home, order = (folder.parent, int(match[1])) if match and path.is_dir() else (folder, float("inf"))
-        if home not in newest or newest[home][0] < order:
-            newest[home] = (order, file.resolve())
-    return {home: file for home, (_order, file) in newest.items()}
+        run_folder, order = (folder.parent, int(match[1])) if match and path.is_dir() else (folder, float("inf"))
+        if run_folder not in newest or newest[run_folder][0] < order:
+            newest[run_folder] = (order, file.resolve())
+    return {run_folder: file for run_folder, (_order, file) in newest.items()}

@@ -40,8 +40,8 @@ class TrlCompletions:
         """One run for the folder, named like the output folder above `completions`."""
         files = _files(path)
         folder = path.resolve() if path.is_dir() else path.resolve().parent
-        home = folder.parent if folder.name == "completions" else folder
-        yield dump_run(f"{home.name or 'trl'}-completions", files, _rollouts)
+        output = folder.parent if folder.name == "completions" else folder
+        yield dump_run(f"{output.name or 'trl'}-completions", files, _rollouts)
 
 
 def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:

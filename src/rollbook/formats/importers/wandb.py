@@ -10,8 +10,8 @@ import contextlib
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe, files_below, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
+from rollbook.formats.importers._metadata import describe, files_below, with_own_names
 from rollbook.formats.importers._wire import BadMessage, fields, first, moment, signed
 from rollbook.protocols import ForeignRun, Row
 from rollbook.schema.counters import clocks_of
@@ -80,7 +80,7 @@ class Wandb:
                         self._describe(run, data, settings)
                 elif number == _CONFIG:
                     settings.append(data)
-        run.beside = lambda: describe(run, files[0].parent, _config_of(settings))
+        run.details = lambda: describe(run, files[0].parent, _config_of(settings))
         run.rows = lambda: self._rows(run, files)
         return run
 

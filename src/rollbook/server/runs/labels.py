@@ -61,7 +61,7 @@ def label_runs(context: ServerContext, ask: LabelAsk) -> LabelAnswer:
     above = os.path.commonpath([os.path.dirname(path) for path in paths.values()]) if paths else ""
     for run, path in paths.items():
         try:
-            files[label(path, fields, beside=above)[0]] = None
+            files[label(path, fields, folder=above)[0]] = None
             if _differs(path, fields):  # a file nearer to the run says something else
                 files[label(path, fields)[0]] = None
         except OSError as err:

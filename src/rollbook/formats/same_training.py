@@ -22,7 +22,7 @@ _ENOUGH, _MOST = 3, 50
 """How many first values of a key are compared. Fewer than three different ones may be equal by chance."""
 
 
-def twin_of(folder: str, own: Mapping[str, RunJson]) -> str | None:
+def run_of_same_training(folder: str, own: Mapping[str, RunJson]) -> str | None:
     """The run of rollbook that recorded the same training; None if none of them did.
 
     Args:

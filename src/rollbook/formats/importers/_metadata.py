@@ -104,14 +104,14 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
       folder: where its rows are.
       config: the configuration among the rows; files and the folder's name add missing entries.
     """
-    known, (beside, file) = dict(config or {}), config_at(folder)
-    if beside:
+    known, (stored, file) = dict(config or {}), config_at(folder)
+    if stored:
         run.sources.setdefault("config", file)
     if _VERSION.fullmatch(folder.name):
         folder = folder.parent
     name = os.path.basename(os.path.abspath(folder))
     cleanrl = _CLEANRL.fullmatch(name)
-    run.config = {**beside, **known, **run.config}
+    run.config = {**stored, **known, **run.config}
     if cleanrl is not None and not run.config:
         run.config = {key: plain(value) for key, value in cleanrl.groupdict().items()}
     run.algo = run.algo or _trainer_of(run.config)
@@ -145,7 +145,7 @@ def complete(run: ForeignRun) -> None:
         run.group = group_name or None
 
 
-def config_beside(folder: Path) -> dict[str, Any]:
+def config_near(folder: Path) -> dict[str, Any]:
     """The configuration in files at a folder, or a little above it; empty if there is none."""
     return config_at(folder)[0]
 
