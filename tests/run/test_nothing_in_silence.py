@@ -51,6 +51,10 @@ def test_what_cannot_be_kept_as_it_was_given_is_counted_and_named(run: Any, what
     assert run.bill()["drops"][cause] == expected
     assert run.bill()["names"][cause] == {name: expected}
     assert run.book.metrics(list(stored)).select(list(stored)).to_pylist() == [stored] * 30
+    run.finish()
+    words = str(said[0].message).partition(f" [{cause};")[0]
+    often = "once" if expected == 1 else "30 times"
+    assert run.book.overview().sentences() == [f"{words} ({cause}, {often})"]  # what the run itself says later
 
 
 @pytest.mark.parametrize("what", ODD)
@@ -71,7 +75,8 @@ def test_what_cost_nothing_is_reported_and_counted_apart_from_what_was_dropped(t
     bill = run.bill()
     assert (bill["drops"], bill["remarks"]) == ({}, {"no_descriptor": 2})
     shown = CliRunner().invoke(app, ["show", "last", "--dir", str(tmp_path)])
-    assert "no_descriptor: 2; nothing was lost" in shown.stderr.splitlines()
+    assert "no file descriptor is left for another file of the journal" in shown.stderr
+    assert "(no_descriptor, 2 times; nothing was lost)" in shown.stderr
 
 
 def test_each_key_is_named_once_and_ten_at_most(run: Any) -> None:

@@ -68,7 +68,9 @@ def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_reported_once(
     assert "Broken" in said[0]
     causes = {cause for cause in run.bill()["drops"] if cause.startswith("sink_Broken")}
     assert causes
-    assert causes <= set(json.loads((run.folder / "run.json").read_text())["drops"])  # where `show` looks
+    about = json.loads((run.folder / "run.json").read_text())  # where `show` looks
+    assert causes <= set(about["drops"])
+    assert all("the server is away" in about["reports"][cause] for cause in causes)
 
 
 @pytest.mark.parametrize("keeper", ["inline", "process"])

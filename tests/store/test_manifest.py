@@ -267,3 +267,8 @@ def test_no_run_and_no_attempt_took_less_than_no_time(tmp_path: Path) -> None:
     about = manifest.read(tmp_path)
     assert (about.created, about.ended) == (900.0, 900.0)
     assert [(entry.started, entry.ended) for entry in about.attempts] == [(900.0, 950.0), (800.0, 800.0)]
+
+
+def test_a_field_that_nothing_reads_from_json_is_refused_with_what_can_be_read() -> None:
+    with pytest.raises(TypeError, match=r"Odd.field is annotated 'set\[int\]'.* Use one of str, .*READERS"):
+        type("Odd", (manifest.JsonObject,), {"__annotations__": {"field": "set[int]"}})

@@ -299,7 +299,7 @@ export interface ConfigColumn {
   examples: Cell[];
 }
 
-/** What rollbook itself cost the run, as far as it was measured. */
+/** What rollbook itself cost the run, as far as it was measured; reports: what is known of each cause of drops. */
 export interface CostAnswer {
   took_ms: number;
   seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
@@ -313,6 +313,7 @@ export interface CostAnswer {
   lost: number;
   bytes: number;
   drops: { [name: string]: number };
+  reports: { [name: string]: string };
   metrics: { [name: string]: number | "-Infinity" | "Infinity" | "NaN" | null };
 }
 

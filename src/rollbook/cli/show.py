@@ -219,7 +219,7 @@ def _remarks(found: Overview) -> Iterator[str]:
     if remote.get("url"):
         words = f": {clean(remote['words'])}" if remote.get("words") else ""
         yield f"remote: {clean(remote['url'])}: {_shipped_in_words(remote)}{words}"
-    yield from map(clean, remarks_of(found.drops, found.remarks, found.retention, found.problems))
+    yield from map(clean, remarks_of(found.drops, found.remarks, found.reports, found.retention, found.problems))
     failed = found.keys.get("rollbook/rules/failures", {}).get("value")
     if isinstance(failed, (int, float)) and failed > 0:  # else "no alert" would look like "all is well"
         yield (

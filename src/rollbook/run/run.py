@@ -536,6 +536,10 @@ class Run(Scope):
         self._about.drops = dict(self._writer.bill.counts)
         if self._writer.bill.remarks:
             self._about.remarks = dict(self._writer.bill.remarks)
+        if self._writer.bill.words:
+            from rollbook.run.origin.secrets import without_secrets
+
+            self._about.reports = {cause: without_secrets(words) for cause, words in self._writer.bill.words.items()}
 
     def _read_config(self) -> None:
         """Update the configuration, and the seed that it names, in the data that run.json is written from."""

@@ -68,6 +68,11 @@ def _texts(value: object) -> object:
     return [str(text) for text in value] if isinstance(value, list) else WRONG
 
 
+def _texts_by_name(value: object) -> object:
+    is_wrong = not isinstance(value, dict) or any(not isinstance(text, str) for text in value.values())
+    return WRONG if is_wrong else value
+
+
 def _counts(value: object) -> object:
     is_wrong = not isinstance(value, dict) or any(type(number) is not int for number in value.values())
     return WRONG if is_wrong else value
@@ -80,6 +85,7 @@ READERS: dict[str, tuple[Reader, str]] = {
     "float": (_time, "a time"),
     "list[str]": (_texts, "a list"),
     "dict[str, int]": (_counts, "an object of integers"),
+    "dict[str, str]": (_texts_by_name, "an object of texts"),
     "dict[str, Any]": (_object, "an object"),
     "Any": (lambda value: value, "anything"),
 }
@@ -109,6 +115,11 @@ class JsonObject:
         cls._readers, cls._empty = {}, {}
         for name, kind in cls.__annotations__.items():
             bare = kind.removesuffix(" | None")
+            if kind not in READERS and bare not in READERS:
+                raise TypeError(
+                    f"{cls.__name__}.{name} is annotated {kind!r}, and nothing reads that from JSON. Use one of "
+                    f"{', '.join(READERS)}, or add a reader to READERS of schema/json_object.py"
+                )
             cls._readers[name] = (*(READERS.get(kind) or READERS[bare]), kind != bare)
             if kind == bare and kind.startswith(("dict", "list")):
                 cls._empty[name] = dict if kind.startswith("dict") else list

@@ -199,6 +199,7 @@ class RunJson(JsonObject):
       total: planned length of the run, by clock. reached: its clocks at its end.
       drops: the bill: cause -> how often something was refused or dropped.
       remarks: cause -> number of warnings without loss of data.
+      reports: cause of a drop or remark -> what was wrong and what to do, as it was first reported.
       created, ended: unix seconds.
       x: the clock of charts.
       parent: the id of the run that started this one. forked_from: the checkpoint from which it started, as
@@ -247,6 +248,7 @@ class RunJson(JsonObject):
     x: str = ""
     drops: dict[str, int] = EMPTY
     remarks: dict[str, int] | None = None
+    reports: dict[str, str] | None = None
     attempts: list[Attempt] = EMPTY
     remote: str = ""
     revision: int = 0

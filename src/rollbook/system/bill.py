@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 100
 _MOST_WARNED = 10
+_LONGEST_WORDS = 500
 
 
 class Bill:
@@ -32,6 +33,7 @@ class Bill:
       counts: cause -> how often.
       names: cause -> name (a key, a clock, a column) -> how often, for the first hundred names of a cause.
       remarks: cause -> how often, for reports without loss of data; not part of `counts`.
+      words: cause -> what its first report says.
     """
 
     __slots__ = (
@@ -45,6 +47,7 @@ class Bill:
         "names",
         "remarks",
         "strict",
+        "words",
     )
 
     def __init__(
@@ -58,6 +61,7 @@ class Bill:
         self.counts: dict[str, int] = {}
         self.names: dict[str, dict[str, int]] = {}
         self.remarks: dict[str, int] = {}
+        self.words: dict[str, str] = {}
         self.strict = strict
         self._to, self._who, self._deliver = to, who, deliver
         self._warned_names: dict[str, set[str]] = {}
@@ -139,6 +143,7 @@ class Bill:
         self.count(cause, message=f"{what} failed: {type(err).__name__}: {err}")
 
     def _report_once(self, cause: str, message: str, name: str) -> None:
+        self.words.setdefault(cause, message[:_LONGEST_WORDS])
         names_warned = self._warned_names.setdefault(cause, set())
         if name in names_warned or len(names_warned) >= _MOST_WARNED:
             return

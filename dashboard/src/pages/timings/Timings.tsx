@@ -252,7 +252,7 @@ function OwnCost({ cost }: { cost: Cost }) {
           <>
             <dt key={why}>dropped</dt>
             <dd class="lost">
-              {count(n)}: {why}
+              {count(n)}: {cost.reports[why] ?? why}
             </dd>
           </>
         ))}

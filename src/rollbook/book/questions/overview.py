@@ -39,7 +39,8 @@ class Overview:
       tables: rows of each table that has some.
       keys: key -> its last value and the clocks there; keys of the host and of rollbook come last.
       alerts: what was found wrong, oldest first.
-      drops, remarks: what the writers counted as lost, and as changed without loss. retention: what was trimmed.
+      drops, remarks: what the writers counted as lost, and as changed without loss. reports: what the first
+        warning of each said. retention: what was trimmed.
       silent_sinks: sinks that could not be fed, and why. remote: how much of the run is not there yet.
       problems: what cannot be read, and what cannot be right.
     """
@@ -67,6 +68,7 @@ class Overview:
     alerts: list[dict[str, Any]]
     drops: dict[str, int]
     remarks: dict[str, int]
+    reports: dict[str, str]
     retention: dict[str, Any]
     silent_sinks: dict[str, str]
     remote: dict[str, Any]
@@ -78,7 +80,7 @@ class Overview:
     def sentences(self) -> list[str]:
         """How it ended, what was lost or left out, and what is wrong."""
         end = [] if self.why is None else [self.why]
-        return [*end, *remarks_of(self.drops, self.remarks, self.retention, self.problems)]
+        return [*end, *remarks_of(self.drops, self.remarks, self.reports, self.retention, self.problems)]
 
     def as_data(self) -> dict[str, Any]:
         """The fields as plain data."""
@@ -117,6 +119,7 @@ def overview(book: ReadRun) -> Overview:
         alerts=_alerts(book),
         drops=dict(info.drops),
         remarks=dict(remarks),
+        reports=dict(info.reports or {}),
         retention=dict(retention),
         silent_sinks={
             name: str(trouble.get("words"))
@@ -129,18 +132,33 @@ def overview(book: ReadRun) -> Overview:
 
 
 def remarks_of(
-    drops: Mapping[str, int], remarks: Mapping[str, int], retention: Mapping[str, Any], problems: Sequence[Problem]
+    drops: Mapping[str, int],
+    remarks: Mapping[str, int],
+    reports: Mapping[str, str],
+    retention: Mapping[str, Any],
+    problems: Sequence[Problem],
 ) -> Iterator[str]:
-    """What a run lost or left out, and what is wrong with it. Losses that a problem counts are only in the problem."""
+    """What a run lost or left out, and what is wrong with it. Losses that a problem counts are only in the problem.
+
+    Args:
+      drops, remarks, reports, retention: those of run.json.
+      problems: what is wrong with its files.
+    """
     for cause, n in drops.items():
         if sum(problem.n for problem in problems if problem.kind == cause) < n:
-            yield f"{cause}: {n:,}"
+            yield _reported(cause, n, reports)
     for cause, n in remarks.items():
-        yield f"{cause}: {n:,}; nothing was lost"
+        yield _reported(cause, n, reports, "; nothing was lost")
     if trimmed := Retention.words(dict(retention)):
         yield f"rollouts: {trimmed}"
     for problem in problems:
         yield f"problem: {problem}"
+
+
+def _reported(cause: str, n: int, reports: Mapping[str, str], then: str = "") -> str:
+    """What was wrong, and how often; of a run whose run.json has no words for it, the bare cause."""
+    often = "once" if n == 1 else f"{n:,} times"
+    return f"{reports[cause].rstrip('.')} ({cause}, {often}{then})" if cause in reports else f"{cause}: {often}{then}"
 
 
 def _writers(writers: Sequence[Mapping[str, Any]]) -> dict[str, int]:

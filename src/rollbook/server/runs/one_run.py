@@ -294,7 +294,7 @@ def _summary(book: Book) -> dict[str, Any]:
 
 
 def _remarks(info: RunJson, problems: Sequence[Problem]) -> list[str]:
-    return [*remarks_of(info.drops, info.remarks or {}, info.retention or {}, problems)]
+    return [*remarks_of(info.drops, info.remarks or {}, info.reports or {}, info.retention or {}, problems)]
 
 
 def _why(info: RunJson, status: str) -> str | None:

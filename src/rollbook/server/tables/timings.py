@@ -101,7 +101,7 @@ class TimelineAnswer(Answer, kw_only=True):
 
 
 class CostAnswer(Answer, kw_only=True):
-    """What rollbook itself cost the run, as far as it was measured."""
+    """What rollbook itself cost the run, as far as it was measured; reports: what is known of each cause of drops."""
 
     seconds: Num
     share: Num
@@ -114,6 +114,7 @@ class CostAnswer(Answer, kw_only=True):
     lost: int
     bytes: int
     drops: dict[str, int]
+    reports: dict[str, str]
     metrics: dict[str, Num]
 
 
@@ -252,6 +253,7 @@ def cost(context: ServerContext, ask: RunAsk) -> CostAnswer:
     own = {key: value for key, value in facts.latest.items() if key.startswith("rollbook/")}
     with context.book(row) as book:
         drops, created, ended = dict(book.info.drops), book.info.created, book.info.ended
+        reports = book.info.reports or {}
         rows = book.files.read(["metrics"], lambda pieces: sum(piece.rows for piece in pieces["metrics"]))
     spent = _first(own, "rollbook/seconds", "rollbook/log_seconds")
     lasted = (ended or facts.heard or created or 0) - (created or 0)
@@ -267,6 +269,7 @@ def cost(context: ServerContext, ask: RunAsk) -> CostAnswer:
         lost=sum(n for cause, n in drops.items() if type(n) is int and "lost" in cause),
         bytes=_bytes(row.folder),
         drops={plain(str(cause)): n for cause, n in drops.items() if type(n) is int},
+        reports={plain(cause): plain(words) for cause, words in reports.items() if cause in drops},
         metrics={plain(key): num(value) for key, value in own.items()},
     )
 
