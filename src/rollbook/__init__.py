@@ -20,8 +20,6 @@ from rollbook.system.other_names import OtherNames as _OtherNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rollbook.book import Book
     from rollbook.capture import RecordEpisodes, record_envs
     from rollbook.formats.opening import open as open
@@ -30,6 +28,21 @@ if TYPE_CHECKING:
     from rollbook.run.session import attach, init
     from rollbook.run.siblings import siblings
     from rollbook.runs.run_set import RunSet
+    from rollbook.system.version import __version__ as __version__
+
+    def _current_run() -> Run: ...
+
+    _current = _current_run()  # for type checkers and editors: the verbs are those of the current run
+    clock, dump, finish, note = _current.clock, _current.dump, _current.finish, _current.note
+    log, log_episode, log_many, log_samples = (
+        _current.log,
+        _current.log_episode,
+        _current.log_many,
+        _current.log_samples,
+    )
+    log_figure, log_histogram, log_image = _current.log_figure, _current.log_histogram, _current.log_image
+    log_text, log_video, save_checkpoint = _current.log_text, _current.log_video, _current.save_checkpoint
+    scope, store, timer = _current.scope, _current.store, _current.timer
 
 # `rollbook.open` is public too, but not listed: `from rollbook import *` would replace Python's own `open`.
 __all__ = [
@@ -71,45 +84,38 @@ _VERBS = frozenset(
 
 
 def _verb(name: str) -> object:
-    from rollbook.run.current import current_verb
+    from rollbook.run.current import current_run, interactive, without_a_run
 
-    return current_verb(name)
+    run = current_run()
+    if run is not None:
+        return getattr(run, name)
+    nothing = without_a_run(name)
+    if interactive():  # so that help(rollbook.log) says what it does, before there is a run, too
+        from functools import update_wrapper
+        from types import MethodType
 
+        from rollbook.run.run import Run
 
-def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> object:
-    """Open n runs that take arrays with a leading seed axis.
-
-    Args:
-      n: number of runs.
-      seeds: n seeds; a number s for s, s + 1, …; None for 0, 1, ….
-      init_arguments: arguments for each run, see `init`. With `run_id`, each run's id ends with its seed.
-    Raises:
-      BadInput: n and seeds do not fit.
-    """
-    from rollbook.run.session import init
-    from rollbook.run.siblings import siblings
-    from rollbook.sinks import without_live
-
-    def unseen(sinks: Any = None, **others: Any) -> Any:
-        return init(sinks=without_live(sinks), **others)
-
-    return siblings(n, seeds=seeds, open_run=init, open_others=unseen, **init_arguments)
+        update_wrapper(nothing, MethodType(getattr(Run, name), object()))  # a method of something: without `self`
+    return nothing
 
 
-__getattr__, __dir__ = _faces(
-    __name__,
-    {
-        "rollbook.run.session": ("attach", "init"),
-        "rollbook.run.run": ("Run",),
-        "rollbook.run.scope": ("Scope",),
-        "rollbook.book.book": ("Book",),
-        "rollbook.capture.gym": ("RecordEpisodes", "record_envs"),
-        "rollbook.runs.run_set": ("RunSet",),
-        "rollbook.formats.opening": ("open",),
-        "rollbook.system.version": ("__version__",),
-    },
-    made={**dict.fromkeys(_VERBS, _verb), "siblings": lambda _name: _siblings},
-    modules=False,
-)
+if not TYPE_CHECKING:  # a type checker would take a name that `__getattr__` may have for anything
+    __getattr__, __dir__ = _faces(
+        __name__,
+        {
+            "rollbook.run.session": ("attach", "init"),
+            "rollbook.run.run": ("Run",),
+            "rollbook.run.scope": ("Scope",),
+            "rollbook.run.siblings": ("siblings",),
+            "rollbook.book.book": ("Book",),
+            "rollbook.capture.gym": ("RecordEpisodes", "record_envs"),
+            "rollbook.runs.run_set": ("RunSet",),
+            "rollbook.formats.opening": ("open",),
+            "rollbook.system.version": ("__version__",),
+        },
+        made=dict.fromkeys(_VERBS, _verb),
+        modules=False,
+    )
 
 _meta_path.insert(0, _OtherNames)

@@ -12,7 +12,7 @@ import pytest
 
 import rollbook
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.run.siblings import siblings
+from rollbook.run.siblings import open_siblings
 from rollbook.schema.run_files import journal_folder
 from rollbook.system.files import names_in
 from waiting import PATIENCE, until
@@ -67,13 +67,13 @@ def test_each_run_has_its_seed_and_the_first_alone_the_terminal(monkeypatch: pyt
     group = rollbook.siblings(2, seeds=10)
     assert [run.arguments["seed"] for run in group] == [10, 11]
     assert [run.arguments.get("sinks") for run in group] == [None, []]
-    assert [run.arguments["seed"] for run in siblings(2, open_run=FakeRun)] == [0, 1]
+    assert [run.arguments["seed"] for run in open_siblings(2, open_run=FakeRun)] == [0, 1]
 
 
 @pytest.mark.parametrize(("n", "seeds"), [(0, None), (-1, None), (2, [1]), (2, [1, 1]), (True, None), ("2", None)])
 def test_numbers_that_do_not_fit_are_refused(n: Any, seeds: Any) -> None:
     with pytest.raises(BadInput, match=r"found|must be an integer"):
-        siblings(n, seeds=seeds, open_run=FakeRun)
+        open_siblings(n, seeds=seeds, open_run=FakeRun)
 
 
 def test_if_one_cannot_be_opened_the_others_are_ended() -> None:
@@ -86,12 +86,12 @@ def test_if_one_cannot_be_opened_the_others_are_ended() -> None:
         return opened[-1]
 
     with pytest.raises(OSError, match="full"):
-        siblings(3, open_run=open_run)
+        open_siblings(3, open_run=open_run)
     assert [run.status for run in opened] == ["crashed", "crashed"]
 
 
 def test_each_run_gets_its_slice_and_what_has_no_seed_axis_goes_to_all() -> None:
-    group = siblings(2, open_run=FakeRun)
+    group = open_siblings(2, open_run=FakeRun)
     group.log(
         {"loss": np.array([1.0, 2.0]), "nested": {"l": [3, 4], "s": 5}, "lr": 0.1, "z": np.array(9), "t": "x"},
         env_step=np.array([10, 20]),
@@ -105,7 +105,7 @@ def test_each_run_gets_its_slice_and_what_has_no_seed_axis_goes_to_all() -> None
 
 
 def test_columns_may_be_shared_or_apart() -> None:
-    group = siblings(2, open_run=FakeRun)
+    group = open_siblings(2, open_run=FakeRun)
     group.log_many({"r": np.array([[1, 2, 3], [4, 5, 6]]), "lr": [0.1, 0.2, 0.3]}, env_step=np.arange(3))
     for run, expected in zip(group, ([1, 2, 3], [4, 5, 6]), strict=True):
         ((verb, columns, clocks),) = run.calls
@@ -121,14 +121,14 @@ def test_columns_may_be_shared_or_apart() -> None:
 
 
 def test_an_array_of_another_length_is_counted_and_left_out() -> None:
-    group = siblings(2, open_run=FakeRun)
+    group = open_siblings(2, open_run=FakeRun)
     group.log({"bad": np.zeros(3), "good": np.ones(2)})
     assert [run.calls[0][1] for run in group] == [{"good": 1.0}, {"good": 1.0}]
     assert group[0].counts == {"sibling_axis": 1}
 
 
 def test_the_other_verbs_reach_every_run() -> None:
-    group = siblings(2, open_run=FakeRun)
+    group = open_siblings(2, open_run=FakeRun)
     group.store({"a": np.array([1.0, 2.0])}, b=3)
     group.clock(env_step=[4, 5])
     group.note("hello", epoch=1)
@@ -155,7 +155,7 @@ def test_the_other_verbs_reach_every_run() -> None:
     ],
 )
 def test_all_end_together(error: Any, status: str) -> None:
-    group = siblings(2, open_run=FakeRun)
+    group = open_siblings(2, open_run=FakeRun)
     try:
         with group:
             if error is not None:
@@ -229,7 +229,7 @@ def test_one_that_raises_at_its_end_keeps_none_of_the_others_open(tmp_path: Path
 
 def test_tensors_are_taken_apart_without_reading_them() -> None:
     torch = pytest.importorskip("torch")
-    group = siblings(2, open_run=FakeRun)
+    group = open_siblings(2, open_run=FakeRun)
     group.log({"loss": torch.tensor([1.0, 2.0])})
     assert [float(run.calls[0][1]["loss"]) for run in group] == [1.0, 2.0]
     assert all(isinstance(run.calls[0][1]["loss"], torch.Tensor) for run in group)

@@ -162,6 +162,20 @@ def test_log_is_documented_on_the_class_and_completion_shows_verbs_alone(run: An
     assert not {"writer", "about", "store_of", "tokens", "open_scope"} & set(names)
 
 
+@pytest.mark.parametrize("name", sorted({*rollbook.__all__} & {*dir(rollbook.Run)}))
+def test_help_at_a_prompt_says_what_a_verb_does_before_a_run_is_open(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+    monkeypatch.setattr("rollbook.run.current.opened", [])
+    verb = getattr(rollbook, name)
+    assert verb.__doc__ == getattr(rollbook.Run, name).__doc__
+    assert "self" not in inspect.signature(verb).parameters
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RollbookWarning)
+        assert verb("whatever") is None
+
+
 def test_what_a_row_costs_is_the_median_of_calls_and_not_the_first_one(run: Any) -> None:
     for i in range(20):
         run.log({"a": 1.0, "b": i})

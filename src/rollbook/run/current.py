@@ -49,11 +49,8 @@ def interactive() -> bool:
     return "ipykernel" in sys.modules or hasattr(sys, "ps1")
 
 
-def current_verb(verb: str) -> Any:
-    """The method `verb` of the current run; a function that counts and warns if there is no run."""
-    run = current_run()
-    if run is not None:
-        return getattr(run, verb)
+def without_a_run(verb: str) -> Any:
+    """What a module-level verb is while no run is open: a function that counts the call and warns."""
 
     def nothing(*_args: object, **_kwargs: object) -> None:
         _no_run.count(

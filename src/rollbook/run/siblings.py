@@ -23,7 +23,29 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
-def siblings(
+def siblings(n: int, *, seeds: Iterable[int] | int | None = None, **init_arguments: Any) -> Siblings:
+    """Open n runs that differ in their seed, and log to all of them at once: arrays with a leading seed axis.
+
+    Only the first is shown in the terminal.
+
+    Args:
+      n: number of runs.
+      seeds: n seeds; a number s for s, s + 1, …; None for 0, 1, ….
+      init_arguments: arguments for each run, see `rollbook.init`. With `run_id`, each run's id ends with its seed.
+    Raises:
+      BadInput: n and seeds do not fit.
+      Any exception of `rollbook.init`; runs opened before it are ended.
+    """
+    from rollbook.run.session import init
+    from rollbook.sinks import without_live
+
+    def unseen(sinks: Any = None, **others: Any) -> Any:
+        return init(sinks=without_live(sinks), **others)
+
+    return open_siblings(n, seeds=seeds, open_run=init, open_others=unseen, **init_arguments)
+
+
+def open_siblings(
     n: int,
     *,
     seeds: Iterable[int] | int | None = None,
@@ -31,18 +53,7 @@ def siblings(
     open_others: Callable[..., object] | None = None,
     **init_arguments: object,
 ) -> Siblings:
-    """Open n runs that differ in their seed.
-
-    Args:
-      n: number of runs.
-      seeds: n seeds; a number s for s, s + 1, …; None for 0, 1, ….
-      open_run: `rollbook.init`.
-      open_others: opens all runs but the first, which alone is shown in the terminal. None: `open_run`.
-      init_arguments: arguments for each run, see `rollbook.init`. With `run_id`, each run's id ends with its seed.
-    Raises:
-      BadInput: n and seeds do not fit.
-      Any exception of `open_run`; runs opened before it are ended.
-    """
+    """`siblings`, with the functions that open the first run and the others (None: the same)."""
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise BadInput(f"siblings({n!r}): the number of runs to open must be an integer of 1 or more")
     if seeds is None or isinstance(seeds, int):
