@@ -122,50 +122,63 @@ def write(run: Scope, batch: Batch) -> None:
 
 
 def _write(run: Scope, batch: Batch) -> None:
-    import numpy as np
-
     link, n = link_of(run), len(batch)
-    label = f"{batch.step}" if batch.number == 0 else f"{batch.step}.{batch.number}"
     attempt = getattr(getattr(run, "run", run), "attempt", 1)
-    prefix = "" if attempt == 1 else f"a{attempt}-"
-    if batch.mode == "eval":
-        prefix += "eval-"
-    first, size = link.rank * n, link.group_size(batch.mode)
-    if size:
-        batch.groups = [f"{prefix}{label}-{(first + i) // size}" for i in range(n)]
-    else:
-        batch.groups = [f"{prefix}{label}-r{link.rank}-{i}" for i in _runs_of_equals(texts(batch.prompts))]
+    label = "" if attempt == 1 else f"a{attempt}-"
+    label += "eval-" if batch.mode == "eval" else ""
+    label += f"{batch.step}" if batch.number == 0 else f"{batch.step}.{batch.number}"
+    batch.groups = _groups(batch, link, label)
     columns: dict[str, Any] = {
         **batch.columns,
         "mode": batch.mode,
-        "batch": f"{prefix}{label}",
+        "batch": label,
         "group": batch.groups,
         "rewards": {name: batch.rewards.get(name, [None] * n) for name in batch.names},
         "reward": totals(batch),
         "seconds/reward": batch.seconds / n if batch.seconds and n else None,
     }
-    lists: dict[str, list[Any]] = {}
-    if batch.tokens is not None and not (batch.mixed and batch.masks is None):
-        lists["tokens"] = [np.asarray(ids, np.int32) for ids in batch.tokens]
-        if batch.logprobs is not None:  # the engine writes None for NaN
-            lists["logprobs"] = [np.asarray(numbers, np.float32) for numbers in batch.logprobs]
-        if batch.masks is not None:
-            lists["mask"] = [np.asarray(mask, np.int8) for mask in batch.masks]
     if batch.tokens is not None and (link.max_length is not None or link.ends):
         columns["stop_reason"] = [_finish(ids, link) for ids in batch.tokens]
+    of_tokens = _of_tokens(batch)
+    completions: list[Any]
     if any(map(is_conversation, batch.completions)):
-        parts = ({name: cells[i] for name, cells in lists.items()} for i in range(n))
-        talks: list[Any] = [turns_of(value, part) for value, part in zip(batch.completions, parts, strict=True)]
+        parts = ({name: cells[i] for name, cells in of_tokens.items()} for i in range(n))
+        completions = [turns_of(value, part) for value, part in zip(batch.completions, parts, strict=True)]
     else:
-        talks = texts(batch.completions)
-        columns.update(lists)
-    prompts = [_task(prompt) for prompt in batch.prompts]
+        completions = texts(batch.completions)
+        columns.update(of_tokens)
     logged = batch.step if batch.mode == "eval" else batch.step + 1  # the gradient step of the trainer's own row
     clocks = {name: logged for name in ("gradient_step", "train_iter") if name in run.run.internals.writer.clocks}
     batch.ids = run.run.rollouts.log_many(
-        prompts=prompts, completions=talks, policy_version=batch.step, **columns, **clocks
+        prompts=[_task(prompt) for prompt in batch.prompts],
+        completions=completions,
+        policy_version=batch.step,
+        **columns,
+        **clocks,
     )
     batch.uses = [0] * len(batch.ids)
+
+
+def _groups(batch: Batch, link: Link, label: str) -> list[str]:
+    """The group of each completion: those of one prompt, by their number, or by equal prompts next to each other."""
+    n, size = len(batch), link.group_size(batch.mode)
+    if size:
+        return [f"{label}-{(link.rank * n + i) // size}" for i in range(n)]
+    return [f"{label}-r{link.rank}-{i}" for i in _runs_of_equals(texts(batch.prompts))]
+
+
+def _of_tokens(batch: Batch) -> dict[str, list[Any]]:
+    """Columns with a list per completion: ids, log-probabilities, mask; {} if it is unknown who wrote which token."""
+    import numpy as np
+
+    if batch.tokens is None or (batch.mixed and batch.masks is None):
+        return {}
+    lists: dict[str, list[Any]] = {"tokens": [np.asarray(ids, np.int32) for ids in batch.tokens]}
+    if batch.logprobs is not None:  # the engine writes None for NaN
+        lists["logprobs"] = [np.asarray(numbers, np.float32) for numbers in batch.logprobs]
+    if batch.masks is not None:
+        lists["mask"] = [np.asarray(mask, np.int8) for mask in batch.masks]
+    return lists
 
 
 def totals(batch: Batch) -> list[float | None] | None:
