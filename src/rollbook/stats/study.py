@@ -205,13 +205,10 @@ class Study:
 
     def _judged(self, pair: _Pair, left: int) -> Verdict:
         """The verdict about a pair if `left` pairs share the error."""
-        # The earlier looks at this pair, and whether there is anything to test.
-        plan, tested = self.plan, pair.tested
-        failed_a, failed_b = (int(np.isneginf(arm).any(axis=1).sum()) for arm in (pair.a_RT, pair.b_RT))
-        earlier = self._of(pair.a, pair.b)
-        before = sorted({look.information for look in earlier if look.better is None})
-        nobody = failed_a == len(pair.a_RT) and failed_b == len(pair.b_RT)
-        if tested is None or min(tested.n_a, tested.n_b) < 1 or nobody:
+        tested = pair.tested
+        before = sorted({look.information for look in self._of(pair.a, pair.b) if look.better is None})
+        all_failed = pair.failed_a == len(pair.a_RT) and pair.failed_b == len(pair.b_RT)
+        if tested is None or min(tested.n_a, tested.n_b) < 1 or all_failed:
             return Verdict(
                 pair.a,
                 pair.b,
@@ -219,35 +216,42 @@ class Study:
                 None,
                 len(pair.a_RT),
                 len(pair.b_RT),
-                failed_a,
-                failed_b,
+                pair.failed_a,
+                pair.failed_b,
                 pairs=left,
-                enough=plan.first_look(left, before),
-                plan=plan,
+                enough=self.plan.first_look(left, before),
+                plan=self.plan,
             )
-        # How much of the error earlier looks have spent, and the limit of this one.
-        now = max(1 / (1 / tested.n_a + 1 / tested.n_b), *before, 0.0)
-        past = [each for each in before if each < now]
-        over = plan.seeds is not None and bool(past) and past[-1] >= plan.seeds / 2
-        limit = plan.limit(past, now, left)
-        lower, sign = plan.lower_is_better, -1 if plan.lower_is_better else 1
+        spending = _ErrorSpending.of_look(self.plan, tested, before, left)
+        judged = self._undecided(pair, tested, spending)
+        if tested.equal:
+            return replace(judged, outcome="all equal")
+        if spending.could_decide and not spending.plan_is_over and tested.side and tested.p <= spending.limit:
+            a_wins = tested.side > 0
+            holds = None if self.plan.paired else holds_with_one_more_failure(pair.a_RT, pair.b_RT, a_wins)
+            return replace(judged, outcome="better", better=pair.a if a_wins else pair.b, holds=holds)
+        return self._not_better(judged, pair, tested, spending)
+
+    def _undecided(self, pair: _Pair, tested: Tested, spending: _ErrorSpending) -> Verdict:
+        """What the tests of a pair say; the outcome is still open."""
         ahead = {1: pair.a, -1: pair.b}.get(tested.ahead)
-        judged = Verdict(
+        sign = -1 if self.plan.lower_is_better else 1
+        return Verdict(
             pair.a,
             pair.b,
             "not decided",
             None,
             tested.n_a,
             tested.n_b,
-            failed_a,
-            failed_b,
+            pair.failed_a,
+            pair.failed_b,
             ahead=ahead,
             won=tested.won if tested.ahead >= 0 else tested.of - tested.won,
             of=tested.of,
             p=tested.p,
-            limit=limit,
-            look=len(past) + 1,
-            pairs=left,
+            limit=spending.limit,
+            look=len(spending.past) + 1,
+            pairs=spending.left,
             any_shape=tested.any_shape,
             unseen=unseen_share(tested.n_b if ahead == pair.b else tested.n_a),
             difference=sign * tested.difference,
@@ -255,43 +259,72 @@ class Study:
             p_ranks=tested.p_ranks,
             p_means=tested.p_means,
             best=_often(pair, sign),
-            plan=plan,
+            plan=self.plan,
         )
-        # A look at which even the clearest result could not pass its limit spends nothing.
+
+    def _not_better(self, judged: Verdict, pair: _Pair, tested: Tested, spending: _ErrorSpending) -> Verdict:
+        """Why neither arm is better, and how many seeds would decide. What more seeds cannot change comes first."""
+        plan, n = self.plan, min(tested.n_a, tested.n_b)
+        earlier = self._of(pair.a, pair.b)
         undone = next((look.better for look in reversed(earlier) if look.better is not None), None)
-        could = least_p(tested.n_a, tested.n_b, plan.paired) <= limit and min(tested.n_a, tested.n_b) >= FEWEST
-        spent = [*past, now] if could else past
-        # The outcomes that need no further seed.
-        if tested.equal:
-            return replace(judged, outcome="all equal")
-        n = min(tested.n_a, tested.n_b)
-        if could and not over and tested.side and tested.p <= limit:
-            a_wins = tested.side > 0
-            holds = None if plan.paired else holds_with_one_more_failure(pair.a_RT, pair.b_RT, a_wins)
-            return replace(judged, outcome="better", better=pair.a if a_wins else pair.b, holds=holds)
-        # Not better. Reasons that further seeds cannot change come first.
-        judged = replace(judged, undone=undone, enough=plan.first_look(left, spent, n))
-        if min(tested.n_a, tested.n_b) < FEWEST:
+        judged = replace(judged, undone=undone, enough=plan.first_look(spending.left, spending.spent, n))
+        if n < FEWEST:
             return replace(judged, outcome="too few seeds")
-        if plan.delta is not None and pair.a_RT.shape[1] == 1 and not failed_a + failed_b and not plan.paired:
-            low, high, alike = _within(pair.a_RT[:, 0], pair.b_RT[:, 0], plan, limit, now)
-            low, high = (-high, -low) if lower else (low, high)
+        if plan.delta is not None and pair.a_RT.shape[1] == 1 and not pair.failed_a + pair.failed_b and not plan.paired:
+            low, high, alike = _within(pair.a_RT[:, 0], pair.b_RT[:, 0], plan, spending.limit, spending.now)
+            low, high = (-high, -low) if plan.lower_is_better else (low, high)
             judged = replace(judged, low=low, high=high)
             if alike:
                 return replace(judged, outcome="no difference larger than delta")
-        if over or (plan.seeds is not None and now >= plan.seeds / 2):
+        if spending.plan_is_over or (plan.seeds is not None and spending.now >= plan.seeds / 2):
             return replace(judged, outcome="plan over", enough=None)
-        if not could:
+        if not spending.could_decide:
             return replace(judged, outcome="cannot decide")
         more = seeds_to_decide(
             tested.won / tested.of,
-            lambda each: plan.limit([one for one in spent if one < each / 2], each / 2, left),
+            lambda each: plan.limit([one for one in spending.spent if one < each / 2], each / 2, spending.left),
             judged.enough,
             plan.seeds or 200,
             plan.paired,
             pairs=tested.of,
         )
         return replace(judged, more=more)
+
+
+@dataclass(frozen=True)
+class _ErrorSpending:
+    """How much of the error the earlier looks at a pair have spent, and what this one may spend.
+
+    Attributes:
+      left: the pairs that share the error.
+      past: the information of the earlier looks that did not decide and had less than this one, increasing.
+      now: the information of this look.
+      limit: what its p must not exceed.
+      plan_is_over: whether an earlier look was at the plan's end.
+      could_decide: whether the clearest result of so many seeds could pass the limit.
+    """
+
+    left: int
+    past: list[float]
+    now: float
+    limit: float
+    plan_is_over: bool
+    could_decide: bool
+
+    @classmethod
+    def of_look(cls, plan: Plan, tested: Tested, before: Sequence[float], left: int) -> _ErrorSpending:
+        """That of a look after looks with the information `before`."""
+        now = max(1 / (1 / tested.n_a + 1 / tested.n_b), *before, 0.0)
+        past = [each for each in before if each < now]
+        limit = plan.limit(past, now, left)
+        is_over = plan.seeds is not None and bool(past) and past[-1] >= plan.seeds / 2
+        could = least_p(tested.n_a, tested.n_b, plan.paired) <= limit and min(tested.n_a, tested.n_b) >= FEWEST
+        return cls(left, past, now, limit, is_over, could)
+
+    @property
+    def spent(self) -> list[float]:
+        """The looks that have spent some of the error after this one; one that could not decide spends nothing."""
+        return [*self.past, self.now] if self.could_decide else self.past
 
 
 @dataclass(frozen=True)
@@ -303,6 +336,16 @@ class _Pair:
     a_RT: Floats
     b_RT: Floats
     tested: Tested | None
+
+    @property
+    def failed_a(self) -> int:
+        """How many seeds of a failed in at least one task."""
+        return int(np.isneginf(self.a_RT).any(axis=1).sum())
+
+    @property
+    def failed_b(self) -> int:
+        """How many seeds of b failed in at least one task."""
+        return int(np.isneginf(self.b_RT).any(axis=1).sum())
 
 
 def _often(pair: _Pair, sign: int) -> float | None:
