@@ -141,6 +141,12 @@ def test_a_game_is_found_however_it_is_spelled(name: str) -> None:
     assert ATARI.of(name) == (1.7, 30.5)
 
 
+@pytest.mark.parametrize("name", ["breakout/Breakout-v5", "MinAtar/Breakout-v1", "Breakout-MinAtar"])
+def test_a_game_of_another_suite_has_no_anchors_of_atari(name: str) -> None:
+    with pytest.raises(UnknownKey, match="have no task"):
+        ATARI.of(name)
+
+
 def test_anchors_of_an_environment_do_not_depend_on_the_data_set() -> None:
     assert D4RL.of("hopper-medium-replay-v2") == D4RL.of("hopper") == (-20.272305, 3234.3)
     assert D4RL.of("maze2d-umaze-dense-v1") == (68.537689, 193.66285642381482)

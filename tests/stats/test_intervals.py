@@ -110,6 +110,8 @@ def test_seeds_that_lack_a_task_are_left_out_and_counted() -> None:
     table = np.array([[1.0, 2.0], [np.nan, 3.0], [5.0, 6.0]])
     whole, left_out = complete_seeds(table)
     assert (whole.tolist(), left_out) == ([[1.0, 2.0], [5.0, 6.0]], 1)
+    with pytest.raises(BadInput, match=r"\[seeds, tasks\]"):
+        complete_seeds(table[0])
     found = interval(rng().normal(size=(6, 5)), "iqm", rng=rng(), left_out=2)
     assert "Left out for lack of a task: 2 seeds." in found.sentence()
 

@@ -90,6 +90,8 @@ CASES: list[tuple[str, Callable[[], Verdict], str, str | None, float, float, boo
     ),
     ("ranks and means disagree", ask(range(10, 20), [5, 6, 7, 8, 9, 9.5, 9.6, 9.7, 9.8, 900]),
      "not decided", None, 90, 1.0, None),
+    ("ranks decide, means do not", ask(range(10, 20), [5, 6, 7, 8, 9, 9.5, 9.6, 9.7, 9.8, 30]),
+     "not decided", None, 90, 0.099, None),
     ("a baseline of twenty and four", ask([30, 31, 32, 33], range(1, 21)), "better", "a", 80, 2 / 10_626, True),
     # twenty more
     ("B wins", ask(DQN, PPO), "better", "b", 25, 2 / 252, False),
@@ -271,6 +273,7 @@ def test_pairs_share_the_error_by_holms_steps() -> None:
     assert near.verdict("a", "b").pairs == 3
     assert {near.verdict("a", "b").better, near.verdict("b", "c").better} == {"a", None}
     assert near.verdict("a", "c").pairs == 2, "one pair is decided"
+    assert Plan(seeds=10).limit((), 5.0, left=3) == pytest.approx(0.05 / 3), "as they do at the end of a plan"
 
 
 @pytest.mark.parametrize(("n", "groups", "first"), [(4, 2, 4), (5, 3, 5), (5, 4, 6), (6, 6, 7), (6, 5, 6), (7, 10, 7)])
@@ -380,6 +383,12 @@ def test_equal_seeds_are_compared_with_each_other_by_all_choices_of_signs() -> N
         Study(Plan(paired=True)).look({"a": a, "b": b})
 
 
+@pytest.mark.parametrize("paired", [False, True])
+def test_where_splits_are_drawn_the_clearest_scores_have_the_least_p_and_not_0(paired: bool) -> None:
+    found = judge(np.arange(40.0, 70), np.arange(30.0)[::-1], paired=paired)
+    assert found.p == found.p_means == least_p(30, 30, paired) == 1e-5
+
+
 def test_means_of_equal_seeds_are_tested_with_all_signs() -> None:
     gaps = np.array([0.1, -0.2, 0.5, 0.9, 1.0, 0.4, 0.3])
     found = judge(gaps, np.zeros(7), paired=True)
@@ -442,6 +451,17 @@ def test_so_many_seeds_as_a_verdict_asks_for_decide_a_difference_as_it_looked() 
         a, b = rng.normal(d, 1, first.more), rng.normal(0, 1, first.more)
         won += of(a, b, looked=(5,)).better == "a"
     assert won / 150 == pytest.approx(0.8, abs=0.12)
+
+
+def test_so_many_pairs_as_are_promised_decide_differences_within_a_seed() -> None:
+    """A share of pairs won stands for a difference in units of the spread within pairs: 84 of 100 for one of them."""
+    rng = np.random.default_rng(2)
+    assert seeds_to_decide(0.8413, lambda n: 0.03, 7, paired=True, pairs=1_000) == seeds_for_difference(
+        1.0, lambda n: 0.03, least=7, paired=True
+    )
+    for n, d in ((7, 1.3), (9, 1.3)):
+        decided = np.mean([judge(rng.normal(d, 1, n), np.zeros(n), paired=True).p <= 0.03 for _ in range(100)])
+        assert decided == pytest.approx(power_to_decide(n, d, paired=True), abs=0.1)
 
 
 def test_where_nothing_can_be_decided_a_pair_says_in_short_who_is_ahead_if_anybody_is() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rollbook.errors import BadInput
 from rollbook.stats._special import ndtri
-from rollbook.stats.exact_ranks import rank_sum_counts
+from rollbook.stats.exact_ranks import rank_sum_counts, signed_rank_counts
 from rollbook.stats.judging import FEWEST, least_p
 from rollbook.stats.sample_size import power
 
@@ -27,6 +27,8 @@ _RANKS = 0.9
 
 By simulation (4,000 studies for each of seven differences from 0.8 to 3 standard deviations, at the seeds named for
 80 % and one more or less): the share that decides lies 0.00 to 0.02 above what is promised, at four seeds 0.01 below.
+Of pairs (500 studies for each of five differences from 0.6 to 1.8, 8 to 26 pairs) it lies from 0.02 below to 0.06
+above, at seven pairs up to 0.05 below.
 """
 _COUNTED = 25
 """Seeds of each up to which the steps of p are counted; beyond, they are too small to matter."""
@@ -63,21 +65,20 @@ def power_to_decide(seeds: int, difference: float, limit: float = 0.03, paired: 
     """
     if seeds < 2:
         return 0.0
-    level = attainable(seeds, limit) if not paired else (limit if least_p(seeds, seeds, True) <= limit else 0.0)
+    level = attainable(seeds, limit, paired)
     if level <= 0 or seeds < FEWEST:
         return 0.0
-    shrunk = abs(difference) * math.sqrt(_RANKS) * (math.sqrt(2) if paired else 1.0)
-    return power(seeds, shrunk, alpha=min(level, 0.5))
+    return power(seeds, abs(difference) * math.sqrt(_RANKS), alpha=min(level, 0.5), paired=paired)
 
 
 @lru_cache(maxsize=4096)
-def attainable(seeds: int, limit: float) -> float:
+def attainable(seeds: int, limit: float, paired: bool = False) -> float:
     """The largest p of ranks without ties that does not exceed the limit; 0 if there is none."""
-    if least_p(seeds, seeds) > limit:
+    if least_p(seeds, seeds, paired) > limit:
         return 0.0
     if seeds > _COUNTED:
         return limit
-    counts = rank_sum_counts(seeds)
+    counts = signed_rank_counts(seeds) if paired else rank_sum_counts(seeds)
     tail = 2 * np.cumsum(counts) / counts.sum()
     under = tail[tail <= limit * (1 + 1e-12)]
     return float(under[-1]) if len(under) else 0.0

@@ -96,6 +96,16 @@ def rank_sum_counts(n: int) -> Floats:
     return found
 
 
+@lru_cache(maxsize=64)
+def signed_rank_counts(n: int) -> Floats:
+    """[n * (n + 1) / 2 + 1]: in how many choices of signs the ranks 1 to n with a plus have the sum 0, 1, …"""
+    counts: Floats = np.zeros(n * (n + 1) // 2 + 1)
+    counts[0] = 1
+    for rank in range(1, n + 1):
+        counts[rank:] += counts[:-rank].copy()
+    return counts
+
+
 def fewest_split(n_a: int, n_b: int) -> float:
     """The smallest two-sided p that a test of these many seeds can have: 2 / C(n_a + n_b, n_a)."""
     return min(2 / math.comb(n_a + n_b, n_a), 1.0)

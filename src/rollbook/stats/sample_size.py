@@ -16,13 +16,15 @@ from rollbook.stats._special import gammaln, ndtr, stdtrit
 _NODES = 400
 
 
-def power(seeds: int, difference: float, alpha: float = 0.05) -> float:
+def power(seeds: int, difference: float, alpha: float = 0.05, paired: bool = False) -> float:
     """Power of one two-sided t test of two arms of normal scores with equal spread.
 
     Args:
       seeds: of each arm, at least 2.
       difference: of the means, in standard deviations between seeds.
       alpha: the level of a single test; a plan with several looks has slightly less power at the same n_max.
+      paired: whether equal seeds are compared with each other; then `difference` is in standard deviations of that
+        difference.
 
     Returns:
       From alpha to 1.
@@ -33,8 +35,8 @@ def power(seeds: int, difference: float, alpha: float = 0.05) -> float:
         raise BadInput(f"A test needs at least 2 seeds an arm; asked for {seeds}.")
     if not 0 < alpha < 1:
         raise BadInput(f"alpha={alpha!r} has to lie between 0 and 1.")
-    freedom = 2 * seeds - 2
-    shift = abs(float(difference)) / math.sqrt(1 / seeds + 1 / seeds)
+    freedom = seeds - 1 if paired else 2 * seeds - 2
+    shift = abs(float(difference)) * math.sqrt(seeds if paired else seeds / 2)
     edge = float(stdtrit(freedom, 1 - alpha / 2))
     # Given the estimated spread s (chi over its root mean square) the t statistic is normal.
     begin, end = _likely_spread(freedom)
