@@ -16,6 +16,9 @@ from rollbook.runs.checking import AFTERWARDS, check
 from trouble import TROUBLE
 from waiting import PATIENCE
 
+NO_TIME = "throughput"
+"""It reports what lasts for minutes: test_rules.py."""
+
 RULES = [name for name in AFTERWARDS if name not in ("below_earlier", "unlike_earlier")]
 """These two compare with other runs: test_earlier.py."""
 
@@ -66,7 +69,9 @@ def told(alerts: Any) -> set[tuple[object, ...]]:
     return {(a["rule"], a["level"], a["key"], a["message"]) for a in alerts}
 
 
-@pytest.mark.parametrize("name", some_of(sorted(TROUBLE), lambda name: name in ("kl", "rollouts", "no_episode")))
+@pytest.mark.parametrize(
+    "name", some_of(sorted(TROUBLE.keys() - {NO_TIME}), lambda name: name in ("kl", "rollouts", "no_episode"))
+)
 @pytest.mark.parametrize("how", WAYS, ids=" ".join)
 def test_what_is_reported_while_a_run_trains_is_reported_of_it_when_it_is_over(
     tmp_path: Path, name: str, how: tuple[str, ...], tuned: Any

@@ -63,6 +63,9 @@ TROUBLE: dict[str, list[Row]] = {
     "alpha": rows(60, losses__alpha=lambda i: math.exp(0.2 * i)),
     "clip_fraction": rows(60, losses__clipfrac=lambda i: 0.1 if i < 30 else 0.9),
     "constant": rows(120, losses__value_loss=lambda i: math.sin(i) if i < 40 else 0.25),
+    "displacement": rows(
+        80, rewards__chosen=lambda i: -0.1 * i + 0.01 * (i % 3), rewards__rejected=lambda i: -0.3 * i + 0.01 * (i % 5)
+    ),
     "entropy": rows(
         80, losses__entropy=lambda i: 0.69 if i < 40 else 0.01, charts__episodic_return=lambda i: 20.0 + i % 7
     ),
@@ -90,6 +93,7 @@ TROUBLE: dict[str, list[Row]] = {
     ],
     "no_signal": rows(240, charts__episodic_return=lambda i: 3.0),
     "non_finite": rows(60, loss=lambda i: 1.0 / (i + 1) if i < 50 else math.nan),
+    "overfitting": rows(80, train__loss=lambda i: 2.0 / (i + 1), eval__loss=lambda i: 1.0 + abs(i - 30) / 30),
     "q_bound": rows(
         90,
         losses__q_values=lambda i: 1.1**i,
@@ -105,6 +109,13 @@ TROUBLE: dict[str, list[Row]] = {
     ),
     "rollouts": updates(60, status=lambda i: "truncated", reward=lambda i: 0.0, gap_mean=lambda i: 0.3),
     "sampler_mismatch": rows(60, **{"sampling/sampling_logp_difference/mean": lambda i: 0.01 if i < 30 else 0.4}),
+    "throughput": [
+        *rows(600, losses__value_loss=lambda i: 3.0 + i % 7),
+        *(
+            replace(row, clocks={"env_step": 1_200_000 + 400 * i})
+            for i, row in enumerate(later(600, rows(1_200, losses__value_loss=lambda i: 3.0 + i % 7)))
+        ),
+    ],
     "value_scale": rows(60, losses__value_loss=lambda i: 3.0 + i % 7 if i < 30 else 4e6 + i),
     "zero_variance_groups": rows(60, frac_reward_zero_std=lambda i: 0.2 if i < 30 else 0.9),
 }

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
 
     from rollbook.schema.columns import Column, Columns
 
+ASIDE = ("host/", "rollbook/", "system/", "eval", "test/", "val/", "val_", "valid")
+"""Keys with these beginnings are about the machine, or evaluations, which may come late."""
+
+OF_RL = frozenset(
+    {
+        *("train/return", "train/reward", "test/return", "update/q_value"),
+        *("update/loss/policy", "update/loss/value", "update/loss/q", "update/loss/q1"),
+    }
+)
+"""What a supervised training does not log."""
+
 KeyMemory = TypeVar("KeyMemory", bound=Memory)
 
 

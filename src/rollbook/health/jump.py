@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, at_clock, meaning, median
+from rollbook.health._keyed import OF_RL, KeyedRule, at_clock, meaning, median
 from rollbook.health._memory import Last, Recent
 from rollbook.schema.records import Alert, RunInfo
 
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from rollbook.schema.columns import Column, Columns
 
 _LOSS, _LOSS_TIMES, _LOSS_ROWS = "update/loss/total", 3.0, 10
-_OF_RL = frozenset(
-    {
-        *("train/return", "train/reward", "test/return", "update/q_value"),
-        *("update/loss/policy", "update/loss/value", "update/loss/q", "update/loss/q1"),
-    }
-)
-"""What a supervised training does not log."""
 
 _BLOCK, _LARGE_BLOCK, _FEW = 10, 100, 20
 """The median is taken over this many rows; over _LARGE_BLOCK rows after _FEW blocks."""
@@ -101,7 +94,7 @@ class Jump(KeyedRule[_Past]):
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         if not self._is_rl:
-            of_rl = any(meaning(key) in _OF_RL for key in columns.keys("metrics"))
+            of_rl = any(meaning(key) in OF_RL for key in columns.keys("metrics"))
             self._is_rl = of_rl or columns.of_episodes("return") is not None
         return super().look(columns, now)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rollbook.health._keyed import KeyedRule
+from rollbook.health._keyed import ASIDE, KeyedRule
 from rollbook.health._memory import Memory
 from rollbook.schema import manifest
 from rollbook.schema.clocks import UNKNOWN
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _MOST_KEYS = 2
 """All rows of a training have the same steps."""
-_ASIDE = ("host/", "rollbook/", "system/", "eval", "test/", "val")
-"""Keys with these beginnings are about the machine, or evaluations, which may come late."""
 
 
 class _Reached(Memory):
@@ -69,7 +67,7 @@ class StepsAgain(KeyedRule[_Reached]):
         """See `KeyedRule`: the keys that were logged first, by name where a row has several."""
         keys = columns.keys("metrics")
         if len(self.memory) < _MOST_KEYS:
-            new = [key for key in keys if key not in self.memory and not key.startswith(_ASIDE)]
+            new = [key for key in keys if key not in self.memory and not key.startswith(ASIDE)]
             new.sort(key=lambda key: (columns.column(key).where(0)["time"], key))
             for key in new[: _MOST_KEYS - len(self.memory)]:
                 self.memory[key] = _Reached()
