@@ -286,8 +286,8 @@ class Importer(Protocol):
     file names ("*.wandb", or "scalars/*.csv" with the name of their folder); folders with such files open without an
     import. `gathers`: true if files of several folders belong together; `runs` is then called once for the whole tree
     and not for each folder with such a file. `includes`: the importers whose files it also reads. `is_last_resort`:
-    true if its files only repeat what others say better; folders in, beside or below which another format has a file
-    are then not given to it.
+    true if its files only repeat what others have in a better form; folders in, next to or below which another format
+    has a file are then not given to it.
     """
 
     name: str

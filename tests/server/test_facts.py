@@ -19,7 +19,7 @@ from rollbook.server.shared import state
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.state import Facts, FactsCache, Readers
 from rollbook.storage.live import LiveJournal
-from rollbook.storage.parquet_files import ParquetFile, Places
+from rollbook.storage.parquet_files import LeafIndexes, ParquetFile
 from waiting import PATIENCE
 
 
@@ -178,7 +178,7 @@ def test_a_column_of_a_sealed_part_is_read_without_a_list_of_the_paths_of_all(
 
     def counted(file: Any) -> Any:
         paths = build(file)
-        if not isinstance(paths, Places):
+        if not isinstance(paths, LeafIndexes):
             listed.append(file)
         return paths
 

@@ -1118,8 +1118,8 @@ class Book(RunFields):
         if frugal:
             # Rows of the journal are decoded meanwhile. One thread: over 500,000 rollouts it takes less memory and less
             # processor time than two.
-            beside = 7 if any(scan(name).stream is not None for name in names) else 1
-            most = TUNING.curve_bytes // beside
+            at_once = 7 if any(scan(name).stream is not None for name in names) else 1
+            most = TUNING.curve_bytes // at_once
             try:
                 return Database(scan, folder, self.files.leave_out, threads=1, most_bytes=most).asked(names, work)
             except BadInput as err:  # a condition of the caller's may need all rows in memory, as a median does

@@ -67,7 +67,7 @@ def _as_metrics(episodes: Piece, names: frozenset[str]) -> Pieces:
         name for name in _COLUMNS if stored[name] in schema.names and _is_number(schema.field(stored[name]).type)
     ]
     wanted = {f"{meant}/{name}": (meant, stored[name]) for meant in _SCOPES.values() for name in numbers}
-    wanted = {key: whence for key, whence in wanted.items() if key in names}
+    wanted = {key: source for key, source in wanted.items() if key in names}
     if not wanted or scope not in (None, *_SCOPES):
         return []
     shared = ["time", *episodes.meta["clocks"], *IDENTITY]

@@ -32,13 +32,13 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
     """
     labels = all_keys(pieces, run.clocks)
     newest: dict[str, tuple[_Age, tuple[object, dict[str, int], float]]] = {}
-    bounds = [(piece.newest(), place) for place, piece in enumerate(pieces)]
-    for bound, place in sorted(bounds, key=lambda one: (one[0] is None, one), reverse=True):
-        piece = pieces[place]
+    bounds = [(piece.newest(), index) for index, piece in enumerate(pieces)]
+    for bound, index in sorted(bounds, key=lambda one: (one[0] is None, one), reverse=True):
+        piece = pieces[index]
         if bound is not None and all(_is_newer(newest.get(labels.get(key, key)), bound) for key in piece.meta["keys"]):
             continue
         for age, values, clocks in _of_piece(piece, run, labels):
-            own, seconds = (age, place), age[1] / 1e9
+            own, seconds = (age, index), age[1] / 1e9
             for key, value in values.items():
                 label = labels.get(key, key)
                 known = newest.get(label)

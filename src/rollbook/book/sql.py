@@ -96,7 +96,7 @@ class Database:
       scan: returns a table by name, given how often the query was repeated.
       folder: the only folder whose files may be read; "" for none.
       leave_out: receives {path: problem} of parts that cannot be read; the next scan omits them.
-      beside: another one of the same folder, whose DuckDB it shares; its views are its own.
+      shares_with: another one of the same folder, whose DuckDB it shares; its views are its own.
       threads: of DuckDB; None: one for each core. Each keeps its own part of what is grouped and sorted in memory.
       most_bytes: of DuckDB's memory; what is beyond waits in the system's temporary folder, if that has space. None: as
         DuckDB decides.
@@ -109,11 +109,11 @@ class Database:
         scan: Callable[[str, int], Scan],
         folder: str,
         leave_out: Callable[[dict[str, str]], None] | None = None,
-        beside: Database | None = None,
+        shares_with: Database | None = None,
         threads: int | None = None,
         most_bytes: int | None = None,
     ) -> None:
-        self._scan, self._folder, self._leave_out, self._beside = scan, folder, leave_out, beside
+        self._scan, self._folder, self._leave_out, self._shares_with = scan, folder, leave_out, shares_with
         self._threads = {} if threads is None else {"threads": threads}
         self._most_bytes = most_bytes
         self._connections: dict[str, Any] = {}
@@ -246,8 +246,8 @@ class Database:
         if kind not in self._connections:
             if kind == "memory":
                 self._connections[kind] = cursor(_WHY)
-            elif self._beside is not None:
-                self._connections[kind] = self._beside._connection(unlocked, reads_files).cursor()
+            elif self._shares_with is not None:
+                self._connections[kind] = self._shares_with._connection(unlocked, reads_files).cursor()
             else:
                 folder = self._folder if is_utf8(self._folder) else ""  # else no file is scanned: see Scan
                 bounds: dict[str, str | int] = {**self._threads, **_bounded(self._most_bytes)}

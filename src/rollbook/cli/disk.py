@@ -71,7 +71,7 @@ def rm(
 ) -> None:
     """Move runs into a bin, from which they can be restored until it is emptied. Not a run that is being written.
 
-    Without --yes nothing is moved, only listed. The bin is the folder .bin beside the projects; it takes
+    Without --yes nothing is moved, only listed. The bin is the folder .bin next to the projects; it takes
     the same space until it is emptied.
 
     \b

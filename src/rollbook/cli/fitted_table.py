@@ -48,7 +48,7 @@ def print_fitted(
       wide: a column of long texts: it comes last and gets the remaining width.
       width: in characters; None for no limit.
       hint: how to show the columns that do not fit.
-      settings: the columns with values of settings, beside those called config.….
+      settings: the columns with values of settings, in addition to those called config.….
     """
     if not rows:
         remark("nothing to list")

@@ -215,7 +215,7 @@ _COLUMNS = ("run", "id", "made by", "status", "seed", "last", "best", "begun", "
 
 def _score(summary: dict[str, object]) -> tuple[float | str | None, float | None]:
     """The last and the best value of the first canonical score that the run has. The best is one row, and may be luck;
-    beside the last one that shows."""
+    next to the last one that shows."""
     for name in SCORES:
         best, last = summary.get(f"{name}.best"), summary.get(f"{name}.last")
         if isinstance(best, (int, float)):

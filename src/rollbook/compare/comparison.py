@@ -178,8 +178,8 @@ class Comparison:
             if verdict.better is not None:
                 of_winner.setdefault(verdict.better, []).append(verdict)
         ranked = self._in_order()
-        places = {label: place for place, label in enumerate(ranked)}
-        words = [better_than(of_winner[winner]) for winner in sorted(of_winner, key=lambda label: places.get(label, 0))]
+        ranks = {label: rank for rank, label in enumerate(ranked)}
+        words = [better_than(of_winner[winner]) for winner in sorted(of_winner, key=lambda label: ranks.get(label, 0))]
         open_pairs = [v for v in found if v.better is None and v.outcome not in ("cannot decide", "too few seeds")]
         words += [undecided([*open_pairs, *unable], len(self.pairs))] if open_pairs or unable else []
         apart = [f"{pair.a} and {pair.b}" for pair in self.pairs if pair.verdict is None]

@@ -54,8 +54,8 @@ def together(facts: Iterable[Fact]) -> tuple[Fact, ...]:
       facts: one for each group, as programs read them.
     """
     alike: dict[object, list[Fact]] = {}
-    for place, fact in enumerate(facts):
-        about = (fact.kind, repr(fact.values)) if fact.group and fact.runs else place
+    for index, fact in enumerate(facts):
+        about = (fact.kind, repr(fact.values)) if fact.group and fact.runs else index
         alike.setdefault(about, []).append(fact)
     answer = []
     for first, *others in alike.values():

@@ -70,8 +70,8 @@ def _is_within(path: str | os.PathLike[str], others: Sequence[str | os.PathLike[
     if is_address(path):
         return False
     mine = os.path.realpath(os.path.expanduser(path))
-    places = [os.path.realpath(os.path.expanduser(each)) for each in others if not is_address(each)]
-    return any(mine.startswith(os.path.join(each, "")) and mine != each for each in places)
+    roots = [os.path.realpath(os.path.expanduser(each)) for each in others if not is_address(each)]
+    return any(mine.startswith(os.path.join(each, "")) and mine != each for each in roots)
 
 
 def _opened(path: str | os.PathLike[str], foreign: bool, newest: int | None, asked: Asked | None) -> RunSet:

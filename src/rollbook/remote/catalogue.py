@@ -200,7 +200,7 @@ def rebuild(remote: Remote) -> Catalogue:
             pass
         return True
 
-    with DaemonThreads(WORKERS, "rollbook-place") as pool:
+    with DaemonThreads(WORKERS, "rollbook-remote") as pool:
         there = {run for run, is_run in zip(runs, pool.map(is_there, runs), strict=True) if is_run}
     for entry in list(remote.listing(PAGES)):
         if _run_of(entry) not in there:

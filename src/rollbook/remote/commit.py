@@ -14,8 +14,8 @@ An origin is one local folder that holds (a part of) the run. The rules:
 5. After a put that was refused or got no answer, the manifest is read again. If it names what was wanted, the put is
    done. If its epoch has moved, everything unnamed is uploaded again. Otherwise the rest is worked out again.
 6. A manifest that vanished was removed with its run: it is never made again.
-7. Readers read manifests, then pieces. If a piece is missing, they read its manifest again. Nobody lists pieces to read
-   them.
+7. Readers read manifests, then pieces. If a piece is missing, they read its manifest again. They never list
+   pieces to find them.
 8. Merging uploads new pieces, then the manifest with them in place of the old ones. If that put is refused or unknown,
    the merge had no effect.
 9. Sweeping lists the pieces, raises the manifest's epoch (a fence), then deletes listed pieces that no manifest names.

@@ -154,7 +154,7 @@ class ObjectRemote:
             return
         from rollbook.system.daemon_threads import DaemonThreads
 
-        with DaemonThreads(WORKERS, "rollbook-place") as pool:
+        with DaemonThreads(WORKERS, "rollbook-remote") as pool:
             for entries in pool.map(stretch, cuts, cuts[1:]):
                 yield from entries
 

@@ -77,7 +77,7 @@ def perform(steps: Steps[T], remote: Remote) -> T:
                 if pool is None:
                     from rollbook.system.daemon_threads import DaemonThreads
 
-                    pool = DaemonThreads(WORKERS, "rollbook-place")
+                    pool = DaemonThreads(WORKERS, "rollbook-remote")
                 answer = list(pool.map(lambda operation: _outcome(operation, remote), asked))
     finally:
         steps.close()

@@ -67,9 +67,9 @@ def _raised_by(function: FrameType) -> BaseException | None:
 
     It has gone through a frame above. The traceback of one that the function has caught and kept begins with its own.
     """
-    places = [holder for holder in gc.get_referrers(function) if isinstance(holder, TracebackType)]
-    for place in places:
-        above: object = place
+    tracebacks = [holder for holder in gc.get_referrers(function) if isinstance(holder, TracebackType)]
+    for traceback in tracebacks:
+        above: object = traceback
         for _ in range(_MOST_FRAMES):
             holders = gc.get_referrers(above)
             raised = next((e for e in holders if isinstance(e, BaseException) and e.__traceback__ is above), None)

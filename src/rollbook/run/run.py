@@ -682,7 +682,7 @@ class Run(Scope):
         bill.raise_held()
 
     def _end_writing(self, status: str) -> None:
-        """The part of `finish` that waits for nobody, for runs that end together: see `ending.finish_together`."""
+        """The part of `finish` that does not wait, for runs that end together: see `ending.finish_together`."""
         self._writer.bill.whole(self._finish, status, False)
 
     def _finish(self, status: str, waits: bool = True) -> None:

@@ -78,7 +78,7 @@ def _follow(thread: Any, runs: list[OpenRun]) -> None:
 
 
 def end_runs(runs: list[OpenRun], status: str, failure: dict[str, Any] | None = None) -> None:
-    """Close the runs, and wait for nobody: Tune reuses a process only if the thread has ended within two seconds."""
+    """Close the runs without waiting: Tune reuses a process only if the thread has ended within two seconds."""
     for run in [runs.pop() for _ in range(len(runs))]:
         if run.status == "running":
             run._parts.failure = failure

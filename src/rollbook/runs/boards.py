@@ -1,4 +1,4 @@
-"""Boards: views of the page with a name, stored beside the runs. The page saves them, and so does `RunSet.boards`.
+"""Boards: views of the page with a name, stored with the runs. The page saves them, and so does `RunSet.boards`.
 
     <folder of the runs>/.rollbook/boards.json     [{"name", "state", "modified", "first"}, …]
 
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError, did_you_mean
-from rollbook.runs.beside import FOLDER, alone_at
+from rollbook.runs.folder_files import FOLDER, alone_at
 from rollbook.schema.addresses import is_address
 from rollbook.schema.run_files import MANIFEST_FILE
 from rollbook.system.files import replacing
@@ -52,7 +52,7 @@ class Boards:
     Args:
       root: the folder that `rollbook ui` shows, such as "runs".
     Attributes:
-      path: the file that holds them; for the folder of a single run it lies beside that.
+      path: the file that holds them; for the folder of a single run, in the folder that contains it.
     """
 
     def __init__(self, root: str | os.PathLike[str] = "runs") -> None:

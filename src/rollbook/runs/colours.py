@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.runs.beside import FOLDER, alone_at
+from rollbook.runs.folder_files import FOLDER, alone_at
 from rollbook.system.files import read_json, replacing
 
 COLOURS = 12

@@ -32,7 +32,7 @@ def values_of(rows: Sequence[Row], column: str, asked: str) -> list[Any]:
 
 def group_values_of(rows: Sequence[Row], column: str, asked: str) -> list[Any]:
     """The value of a column by which each run is put into a group; raises as `values_of`."""
-    if column in ("algo", "env"):  # where nobody says them, the path of another tool's run stands for them
+    if column in ("algo", "env"):  # if they are unknown, the path of another tool's run stands for them
         return [group_value(row, column) for row in rows]
     return values_of(rows, column, asked)
 

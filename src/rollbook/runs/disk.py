@@ -38,7 +38,7 @@ class Disk(Sequence[RunSpace]):
     """The space of runs, the largest first.
 
     Attributes:
-      bins: the bins beside them, with what can be given back.
+      bins: the bins next to them, with what can be given back.
     """
 
     def __init__(self, runs: Sequence[RunSpace], bins: Sequence[Bin]) -> None:

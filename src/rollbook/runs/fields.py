@@ -153,7 +153,7 @@ def is_field(name: str, rows: Sequence[Mapping[str, object]]) -> bool:
 
 
 def grouping_fields(by: object, rows: Sequence[Mapping[str, object]], asked: str) -> list[str]:
-    """The columns by which runs are grouped: of a text with commas, or of a list; ["auto"] if nobody named any.
+    """The columns by which runs are grouped: of a text with commas, or of a list; ["auto"] if none is named.
 
     A comma inside a call or quotes divides nothing, and neither does one in the name of a field.
 

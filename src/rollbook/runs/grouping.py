@@ -141,7 +141,7 @@ def told_apart(rows: Sequence[Row], *, with_ids: bool = True) -> list[str]:
     of a run that differs in no setting and no seed from another. "" if the seeds of these runs are enough.
 
     Args:
-      rows: all runs beside which it may stand.
+      rows: all runs with which it may be shown.
       with_ids: False: repetitions are told apart elsewhere.
     """
     alike: dict[tuple[object, object], list[int]] = {}

@@ -25,7 +25,7 @@ _ALGORITHMS = ("algo", "config.algo", "config.algorithm")
 
 
 def by_what_differs(rows: Sequence[Row], labels: Sequence[str], by: object, task: str | None) -> list[Fact]:
-    """A fact that says how several runs came into groups, if nobody named a field: `by` is "auto"."""
+    """A fact that says how several runs came into groups, if no field was named: `by` is "auto"."""
     if by != "auto" or len(rows) < 2:
         return []
     return [Fact("grouped by what differs", values={"groups": len(set(labels)), "fields": what_differs(rows, task)})]

@@ -135,7 +135,7 @@ class RunSet(Sequence["Book"]):
     def group_by(self, field: str | Sequence[str]) -> dict[Any, RunSet]:
         """Run sets by the value of a field such as "config.algo", in order of appearance; None: runs without it.
 
-        1 and 1.0 are one value; True, and the text "1", are others. Beside 1, which is the same key in Python, True is
+        1 and 1.0 are one value; True, and the text "1", are others. Next to 1, which is the same key in Python, True is
         "true".
 
         Args:
@@ -443,7 +443,7 @@ class RunSet(Sequence["Book"]):
         return disk(self._rows)
 
     def remove(self, *, dry_run: bool = True, force: bool = False) -> Removal:
-        """Move the runs into the bin beside their project, from which `bin.restore(id)` brings them back.
+        """Move the runs into the bin next to their project, from which `bin.restore(id)` brings them back.
 
         A run that a process writes is never moved. What a remote holds stays there.
 

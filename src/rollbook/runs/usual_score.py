@@ -1,4 +1,4 @@
-"""Which key a question is about where nobody names one."""
+"""Which key a question is about if none is named."""
 
 from __future__ import annotations
 

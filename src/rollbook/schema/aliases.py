@@ -873,7 +873,7 @@ for _entry in TABLE:
 
 
 _BESIDE = {"train/return": (("train/reward", "train/length"),)}
-"""Old Tianshou's `train/reward` is a return, as the length beside it shows: name -> (key, which key shows it)."""
+"""Old Tianshou's `train/reward` is a return, as the length next to it shows: name -> (key, which key shows it)."""
 
 
 _TABLES = {name: pair for name, pair in _EXACT.items() if pair[1].framework == "table"}
@@ -1089,9 +1089,9 @@ def _in_scopes(name: str, available: list[str]) -> list[str]:
     """The keys of scopes that contain `name`, which may begin with a scope: one for each scope, its best spelling."""
     fitting: dict[str, list[str]] = {}
     for key in available:
-        whence = scoped(key)
-        if whence is not None and name in (whence[1], "/".join(whence)):
-            fitting.setdefault(whence[0], []).append(key)
+        scope_and_name = scoped(key)
+        if scope_and_name is not None and name in (scope_and_name[1], "/".join(scope_and_name)):
+            fitting.setdefault(scope_and_name[0], []).append(key)
     chosen = []
     for scope, keys in sorted(fitting.items()):
         own = {key[len(scope) + 1 :]: key for key in keys}

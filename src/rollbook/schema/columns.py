@@ -204,7 +204,7 @@ class Column:
     def __init__(self, key: str, parts: list[Part]) -> None:
         self.key, self._parts = key, parts
         self._clocks: dict[str, array[int]] = {}
-        self._order: list[tuple[int, int]] | None = None  # (part, place in it) of each value, if parts overlap
+        self._order: list[tuple[int, int]] | None = None  # (part, index in it) of each value, if parts overlap
         if len(parts) == 1:
             self.values = parts[0][1]
             return

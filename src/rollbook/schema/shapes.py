@@ -1,4 +1,4 @@
-"""Small JSON files of a run folder as types, beside run.json (`manifest.RunJson`).
+"""Small JSON files of a run folder as types; run.json is `manifest.RunJson`.
 
 For the type checker and for readers of the code; not loaded at run time. docs/internals.md lists the files.
 """

@@ -66,7 +66,7 @@ def _move(file: BinaryIO, new: BinaryIO, chunk: dict[int, list[Any]]) -> None:
     """Copy a chunk, and record its new position."""
     meta = chunk[_CHUNK_META][1]
     if any(n in chunk for n in _CHUNK_INDEXES) or _META_BLOOM in meta:
-        raise ValueError("a Parquet file with indexes beside its chunks is left as it is")
+        raise ValueError("a Parquet file with indexes besides its chunks is left as it is")
     offsets = [n for n in _META_OFFSETS if n in meta and meta[n][1] > 0]
     start = min(meta[n][1] for n in offsets)
     shift = new.tell() - start

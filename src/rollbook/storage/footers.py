@@ -60,7 +60,8 @@ def _digest(footer: pq.FileMetaData) -> bytes:
 def _is_survived(footers: Sequence[pq.FileMetaData]) -> bool | None:
     """Whether a child survives asking for their column chunks; None if that cannot be known."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this one takes no lock of theirs
+        # The warning is about forks in a process with threads: this one takes none of their locks.
+        warnings.simplefilter("ignore", DeprecationWarning)
         with tolerating(OSError) as refused:  # no memory, or too many processes
             child = os.fork()
     if refused:

@@ -30,23 +30,23 @@ def open_to_read(path: str) -> pa.OSFile:
     return pa.OSFile(os.fsencode(path))
 
 
-class Places:
-    """Columns that are one leaf each, as pyarrow looks them up: column -> [its place]."""
+class LeafIndexes:
+    """Columns that are one leaf each, as pyarrow looks them up: column -> [its index]."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._place = {name: place for place, name in enumerate(names)}
+        self._index_of = {name: index for index, name in enumerate(names)}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._place
+        return name in self._index_of
 
     def __getitem__(self, name: str) -> list[int]:
-        return [self._place[name]]
+        return [self._index_of[name]]
 
 
 @lru_cache(maxsize=64)
-def places_of(names: tuple[str, ...]) -> Places:
-    """The places of columns. The runs of a study mostly have the same ones."""
-    return Places(names)
+def leaf_indexes_of(names: tuple[str, ...]) -> LeafIndexes:
+    """The indexes of columns. The runs of a study mostly have the same ones."""
+    return LeafIndexes(names)
 
 
 class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
@@ -57,7 +57,7 @@ class ParquetFile(pq.ParquetFile):  # type: ignore[misc]
       columns: where they are, None: as pyarrow finds them; more: of `pyarrow.parquet.ParquetFile`.
     """
 
-    def __init__(self, source: pa.OSFile, columns: Places | None = None, **more: Any) -> None:
+    def __init__(self, source: pa.OSFile, columns: LeafIndexes | None = None, **more: Any) -> None:
         self._known_columns = columns
         super().__init__(source, **more)
 

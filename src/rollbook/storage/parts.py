@@ -25,7 +25,7 @@ from rollbook.schema.run_files import (
     part_folders,
     table_folder,
 )
-from rollbook.storage.parquet_files import ParquetFile, Places, open_to_read, places_of
+from rollbook.storage.parquet_files import LeafIndexes, ParquetFile, leaf_indexes_of, open_to_read
 from rollbook.storage.tabulate import Meta
 from rollbook.system.guard import ours, raising, tolerating
 from rollbook.values.array_types import NDArray
@@ -84,7 +84,7 @@ class Part:
         self.path, self.name = path, name
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
-        self._leaves: Places | None = places_of(())
+        self._leaves: LeafIndexes | None = leaf_indexes_of(())
         self._decoded: int | None = None
         self._words: dict[str, dict[int, pa.Array]] = {}
         self._nulls: dict[str, int] = {}
@@ -112,12 +112,12 @@ class Part:
             self._names: list[str] = schema.names
         there = set(self._names)
         is_flat = self._footer.num_columns == len(there) == len(self._names)
-        self._leaves = places_of(tuple(self._names)) if is_flat else None
+        self._leaves = leaf_indexes_of(tuple(self._names)) if is_flat else None
         if gone := _columns_gone(meta, there):
             raise Damaged(f"{path} has no column {gone[0]!r}, of which its description speaks")
         constant = (schema.get_field_index(name) for name in CONSTANTS if meta.get(name) is not None)
-        for place in sorted((place for place in constant if place >= 0), reverse=True):
-            schema = schema.remove(place)
+        for index in sorted((index for index in constant if index >= 0), reverse=True):
+            schema = schema.remove(index)
         self.schema = schema
 
     def is_same(self) -> bool:

@@ -301,7 +301,7 @@ class RunFiles:
         problems = self.damage
         for writer in self._journal.marks.unconfirmed:
             problems[writer] = (
-                f"writer {writer}: the machine was booted anew since it wrote, and no keeper had confirmed its rows "
+                f"writer {writer}: the machine was restarted since it wrote, and no keeper had confirmed its rows "
                 "on the disk; they are shown as they are"
             )
         return problems

@@ -81,7 +81,7 @@ class DamagedPart:
         whole = pa.schema([field.with_name(name).with_nullable(True) for field, name in fields])  # as all parts have it
         self._in_file = dict(zip(names, _names_in(self._file.schema_arrow), strict=True))
         # A list has a column for its elements: only without one is a column where its name is.
-        self._places = {name: k for k, name in enumerate(names)} if self._footer.num_columns == len(names) else {}
+        self._leaf_indexes = {name: k for k, name in enumerate(names)} if self._footer.num_columns == len(names) else {}
         table = "metrics" if folder in ("wide", "long") else folder
         is_misspelled = described is not None and self._is_misspelled(described["table"], table)
         if described is not None and is_misspelled:
@@ -157,12 +157,12 @@ class DamagedPart:
     def _column(self, group: int, field: pa.Field, n: int) -> tuple[pa.ChunkedArray, int]:
         """A column of a row group, and how many of its rows were read; the others are null."""
         name = self._in_file[field.name]
-        place = self._places.get(field.name)
+        index = self._leaf_indexes.get(field.name)
         with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
-            if place is None:
+            if index is None:
                 column = self._file.read_row_group(group, columns=[name], use_threads=False)[name]
             else:  # whatever its name is
-                column = self._file.reader.read_row_group(group, column_indices=[place], use_threads=False).column(0)
+                column = self._file.reader.read_row_group(group, column_indices=[index], use_threads=False).column(0)
             column.validate(full=True)
             if len(column) == n and column.type == field.type:
                 return column, n
@@ -170,10 +170,10 @@ class DamagedPart:
         rows = 0
         with tolerating(pa.ArrowException, OSError, ValueError, Damaged):
             how: dict[str, Any] = {"row_groups": [group], "use_threads": False}
-            if place is None:
+            if index is None:
                 batches = self._file.iter_batches(_STEP, columns=[name], **how)
             else:
-                batches = self._file.reader.iter_batches(_STEP, column_indices=[place], **how)
+                batches = self._file.reader.iter_batches(_STEP, column_indices=[index], **how)
             for batch in batches:
                 batch.validate(full=True)
                 if batch.column(0).type != field.type or rows + batch.num_rows > n:
@@ -227,7 +227,7 @@ class DamagedPart:
         about = self._footer.row_group(group)
         for number in range(about.num_columns) if self._has_chunks else ():
             column = about.column(number)
-            is_seq = number == self._places.get("seq") if self._places else column.path_in_schema == "seq"
+            is_seq = number == self._leaf_indexes.get("seq") if self._leaf_indexes else column.path_in_schema == "seq"
             if is_seq and column.is_stats_set and column.statistics.has_min_max:
                 low, high = int(column.statistics.min), int(column.statistics.max)
         is_one_a_row = self.meta["group"][0] == "S"

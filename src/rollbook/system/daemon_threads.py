@@ -3,7 +3,7 @@
 The threads of `concurrent.futures.ThreadPoolExecutor` are joined when the program ends, without a deadline: one that
 hangs on a file system keeps the program from ending.
 
-    with DaemonThreads(8, "rollbook-place") as pool:
+    with DaemonThreads(8, "rollbook-remote") as pool:
         answers = list(pool.map(fetch, keys))
 """
 

@@ -272,7 +272,7 @@ def remove(path: str | os.PathLike[str]) -> None:
 def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator[str]:
     """A temporary file next to `path` that replaces it at the end, so that readers never see half of it.
 
-        with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
 
     If the block raises, the temporary file is removed and the old file stays. Threads and processes may write at once:

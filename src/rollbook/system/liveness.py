@@ -263,7 +263,7 @@ def start_time(pid: int) -> str | None:
 def _look_at(pid: int) -> tuple[bool | None, str, str]:
     """(alive, start time, image) of a pid: (False, "", "") if it is gone or a zombie, (None, "", "") if hidden.
 
-    The image is where its stack begins: the system draws that anew for each `exec`, which keeps pid and start time. It
+    The image is where its stack begins: the system draws a new one at each `exec`, which keeps pid and start time. It
     is "" where it is not told, as of another user's process.
     """
     if sys.platform == "win32":

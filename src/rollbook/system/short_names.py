@@ -1,4 +1,4 @@
-"""Names of runs and groups where room is short. Names that stand beside each other are never shortened to one text.
+"""Names of runs and groups where room is short. Names that are shown together are never shortened to one text.
 
     short_names(["ppo lr 3e-4 gamma 0.99", "ppo lr 3e-4 gamma 0.995"], 12)     ["gamma 0.99", "gamma 0.995"]
 
@@ -31,7 +31,7 @@ class _Part:
     Attributes:
       label: of a setting; "" of a word; between: what stands between a label and its value.
       gap: what stands before it; first, last: its first and last word in the name.
-      key: what it is in all names: its label, or its place among the words.
+      key: what it is in all names: its label, or its index among the words without one.
     """
 
     label: str
@@ -61,7 +61,7 @@ def short_names(names: Sequence[str], most: int) -> list[str]:
     Where all that makes two alike, each has a number: "lr 0.001…#3".
 
     Args:
-      names: those shown at one place; they may repeat.
+      names: those that are shown together; they may repeat.
       most: at least 3; a number of its own may take more.
     """
     distinct = list(dict.fromkeys(names))
@@ -116,13 +116,13 @@ def _parts_of(name: str) -> list[_Part]:
     """A number belongs to the word before it: "clip_range 0.1"."""
     words = _words_of(name)
     out: list[_Part] = []
-    places = 0
+    unlabelled = 0
     for index, (value, gap) in enumerate(words):
         before = words[index - 1][0] if index else "0"
         is_value = _NUMBER.match(value) and not _STAMP.fullmatch(value) and not _NUMBER.match(before)
         if not is_value or not _JOINS.fullmatch(gap):
-            out.append(_Part("", "", value, gap, index, index, str(places)))
-            places += 1
+            out.append(_Part("", "", value, gap, index, index, str(unlabelled)))
+            unlabelled += 1
             continue
         first = index - 1
         while first > 0 and words[first][1] == "_":
@@ -131,7 +131,7 @@ def _parts_of(name: str) -> list[_Part]:
             first = index - 1
         while out and out[-1].first >= first:
             out.pop()
-            places -= 1
+            unlabelled -= 1
         label = words[first][0] + "".join(own + text for text, own in words[first + 1 : index])
         out.append(_Part(label, gap, value, words[first][1], first, index, f" {label}"))
     return out
@@ -197,7 +197,7 @@ def _fewest(names: list[list[_Part]], most: int) -> list[list[_Part]]:
     often = Counter(text for own in names for text in {part.text() for part in own})
 
     def key_of(part: _Part) -> str:
-        """A word that most of them have goes from these alone, any other from its place."""
+        """A word that most of them have is removed from these alone, any other by its index."""
         is_common = 2 * often[part.value] > len(names) and not re.search(r"\d", part.value)
         return f" {part.value}" if is_common and not part.label else part.key
 

@@ -91,9 +91,9 @@ def takes_hostile_text(make_sink: MakeSink, folder: Path) -> None:
         rows.append(row(3 * i + 2, {f"{text}/note": text, "note": text}, text))
         rows.append(row(3 * i + 3, {f"train/{text}": 1}, "train"))
     fill(make_sink(), folder, [rows, [final(999)]])
-    beside = [path.name for path in folder.iterdir()]
-    if beside != ["run"]:
-        raise AssertionError(f"something was written outside the run's folder: {beside}")
+    outside = [path.name for path in folder.iterdir()]
+    if outside != ["run"]:
+        raise AssertionError(f"something was written outside the run's folder: {outside}")
     for path in (folder / "run").rglob("*.txt"):
         text = path.read_bytes().decode("utf-8")
         strange = sorted({char for char in text if char != "\n" and not char.isprintable()})

@@ -56,5 +56,5 @@ def is_one_experiment(folder: str, other: str) -> bool:
     """Whether two writers write to one experiment: in one folder, one inside of the other, or parts side by side."""
     one, two = os.path.abspath(folder), os.path.abspath(other)
     above, name = os.path.split(one)
-    beside, called = os.path.split(two)
-    return os.path.commonpath([one, two]) in (one, two) or (above == beside and {name, called} <= _PARTS)
+    parent, called = os.path.split(two)
+    return os.path.commonpath([one, two]) in (one, two) or (above == parent and {name, called} <= _PARTS)

@@ -243,7 +243,7 @@ class ApiRun:
 
     @property
     def user(self) -> SimpleNamespace:
-        """Who recorded it: nobody by name, as `Api.viewer`."""
+        """The user who recorded it: one without a name, as `Api.viewer`."""
         return _nobody(self.entity)
 
     @property

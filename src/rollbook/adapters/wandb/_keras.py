@@ -65,7 +65,7 @@ class WandbMetricsLogger(_Callback):  # type: ignore[misc]
             run.log({**row, f"{of}/{counter}": at})
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Log the epoch; as in wandb, also beside rows of batches."""
+        """Log the epoch; as in wandb, also in addition to rows of batches."""
         self._log("epoch", "epoch", epoch, logs)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:

@@ -798,7 +798,7 @@ def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str,
 
 
 def _folders(recorder: Recorder | None) -> Iterable[Path]:
-    """The folder of a run, then those of the other runs beside it, newest first."""
+    """The folder of a run, then those of the other runs next to it, newest first."""
     if recorder is None:
         return
     yield recorder.folder

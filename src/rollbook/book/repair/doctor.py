@@ -255,9 +255,9 @@ def _set_links_aside(folder: str) -> list[str]:
 def _set_folders_aside(folder: str) -> list[str]:
     """Move aside folders with the name of a file."""
     done = []
-    places = [os.path.join(journal_folder(folder), name) for name in names_in(journal_folder(folder))]
-    places.append(os.path.join(data_folder(folder), "keeper"))
-    paths = [os.path.join(place, name) for place in places for name in names_in(place) if name != "cursors"]
+    folders = [os.path.join(journal_folder(folder), name) for name in names_in(journal_folder(folder))]
+    folders.append(os.path.join(data_folder(folder), "keeper"))
+    paths = [os.path.join(parent, name) for parent in folders for name in names_in(parent) if name != "cursors"]
     for path in [*paths, os.path.join(data_folder(folder), ABANDONED)]:
         if os.path.isdir(path):
             lost = "the file that should be here" if _has_rows(path) else ""

@@ -41,9 +41,9 @@ def joined(run: ForeignRun, prefix: str, others: Sequence[tuple[ForeignRun, str,
         run.tables = tuple(dict.fromkeys((*run.tables, *(other.tables if run.tables or other.tables else ()))))
 
     def details() -> None:
-        for look in described:
-            if look is not None:
-                look()
+        for read_own in described:
+            if read_own is not None:
+                read_own()
         for other, _format_name, _before in others:
             run.config = {**other.config, **run.config}
             run.seed = other.seed if run.seed is None else run.seed

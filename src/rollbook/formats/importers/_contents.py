@@ -4,7 +4,7 @@
     [Content(mark="", fields={"algo": "ppo"}, tables=[{"env_step": [0, 10], "episode_reward": [1.0, 2.0]}], …)]
 
 Lists of one length are columns of one table. A value is a run only if something says that it holds a training: the name
-of a list, a counter beside it, or for a list alone the name of its file.
+of a list, a counter next to it, or for a list alone the name of its file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Content(NamedTuple):
       mark: the end of the run's name, such as "-ppo"; "" if it is the only one.
       fields: seed, algo, env, where the value says them.
       tables: for each the lists of one length by name, None for what is missing. A list without a name is "".
-      config: the settings beside them.
+      config: the settings that are stored with them.
     """
 
     mark: str

@@ -39,7 +39,7 @@ _NO_METHODS = frozenset(
     "old tmp temp backup archive misc other others debug figures plots models checkpoints videos best final "
     "demo".split()
 )
-"""Folders beside algorithms that are none."""
+"""Names of folders that are found next to algorithms and are none."""
 
 
 def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> list[PathFacts]:
@@ -65,7 +65,7 @@ def read_paths(paths: Sequence[Sequence[str]], above: Sequence[str] = ()) -> lis
         for depth, siblings in enumerate(mine):
             has_env = any(part.env for n, part in enumerate(parts) if n != depth)
             has_algo = any(part.algo for n, part in enumerate(parts) if n != depth)
-            parts[depth] = siblings.beside_siblings(parts[depth], has_env, has_algo)
+            parts[depth] = siblings.among_siblings(parts[depth], has_env, has_algo)
         path_facts.append(combined(parts, above))
     variants: dict[str, set[str]] = {}
     for one, mine in zip(path_facts, siblings_of, strict=True):
@@ -92,7 +92,7 @@ class _Siblings:
     """The folders at one depth of their paths.
 
     Attributes:
-      is_mixed: beside algorithms, there are names that say nothing known.
+      is_mixed: whether there are unknown names among the algorithms.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class _Siblings:
             )
         return self._facts
 
-    def beside_siblings(self, part: Part, has_env: bool, has_algo: bool) -> Part:
+    def among_siblings(self, part: Part, has_env: bool, has_algo: bool) -> Part:
         """A folder of the path, with what its siblings say about it.
 
         Args:
@@ -138,7 +138,7 @@ class _Siblings:
         envs, algos, both, alone = self._about()
         part = self._sized(part)
         if part.env and not part.is_known and algos and (part.algo or has_env or not envs):
-            part = without_env(part)  # beside sac: sac-ours-v2, ours-v2
+            part = without_env(part)  # next to sac: sac-ours-v2, ours-v2
         if not part.method:
             return part
         if not part.algo and not part.env and envs != algos:
@@ -164,7 +164,7 @@ class _Siblings:
                 if digits := re.search(r"\d+$", one.number):
                     self._numbers.setdefault(one.rest, set()).add(int(digits[0]))
         numbers = self._numbers.get(part.rest, set())
-        if len(numbers) == 1:  # beside ppo, ppo-64 is no trial: where are those before it?
+        if len(numbers) == 1:  # next to ppo, ppo-64 is no trial: where are those before it?
             is_size = max(numbers) >= _MANY and part.rest in self._bare
         else:
             is_size = math.gcd(*numbers) >= _SIZES

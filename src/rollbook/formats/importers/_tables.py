@@ -29,10 +29,10 @@ HALF = "lines that are half written"
 
 _LONGEST_LINE = 16 * 1024 * 1024
 _MOST_BEFORE = 50
-"""So many comments and empty lines may stand before a header."""
+"""At most this many comments and empty lines may precede a header."""
 
 _SETTLED = 60.0
-"""Seconds after which a file counts as whole that nobody has changed."""
+"""A file that has not changed for this many seconds counts as complete."""
 
 _BLOCK = 4096
 """Programs that do not write line by line write multiples of it: a line may be cut there for hours."""
@@ -149,7 +149,7 @@ def _cells_of(line: str, separator: str) -> list[str]:
 
 
 def _different(names: Iterable[str]) -> list[str]:
-    """Names of columns; of equal ones the later get a number, as pandas does, and those without a name their place."""
+    """Names of columns: of equal ones the later get a number, as in pandas; those without a name, their index."""
     columns: list[str] = []
     times: dict[str, int] = {}
     for n, name in enumerate(names):
@@ -226,7 +226,7 @@ def _readable(cells: list[str], file: Path, run: ForeignRun) -> list[str]:
 def ended(stream: Iterable[str], file: Path, run: ForeignRun, separator: str = ",") -> Iterator[str]:
     """The lines of a file. A last one without its end counts if it is whole: else its last number may be cut.
 
-    What is left out is said once nobody seems to write to the file any more.
+    What is left out is reported once the file does not grow any more.
     """
     earlier: deque[str] = deque(maxlen=50)
     for line in stream:
@@ -240,9 +240,9 @@ def ended(stream: Iterable[str], file: Path, run: ForeignRun, separator: str = "
 
 
 def _is_whole(line: str, earlier: Iterable[str], file: Path, separator: str = ",") -> bool:
-    """Whether the last line of a file is whole though it has no end, as browsers and editors write it.
+    """Whether the last line of a file is complete although it has no line end, as browsers and editors write it.
 
-    Its last cell is closed by quotes, as in W&B's downloads; or nobody writes to the file any more, and the cell is as
+    Its last cell is closed by quotes, as in W&B's downloads; or the file does not grow any more, and the cell is as
     long as all cells above it.
 
     Args:
@@ -256,7 +256,7 @@ def _is_whole(line: str, earlier: Iterable[str], file: Path, separator: str = ",
 
 
 def is_settled(files: Iterable[Path]) -> bool:
-    """Whether nobody seems to write to any of some files."""
+    """Whether none of some files is still being written, as far as their times and sizes show."""
     try:
         stats = [os.stat(file) for file in files]
     except OSError:

@@ -49,7 +49,7 @@ _MOST_ENTRIES = 300_000
 _PASSED_OVER = frozenset(
     ("node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts", ".rollbook")
 )
-"""The last one is rollbook's own, with boards, colours and the bin; see runs/beside.py."""
+"""The last one is rollbook's own, with boards, colours and the bin; see runs/folder_files.py."""
 _OF_MANY = frozenset({".db", ".sqlite", ".sqlite3"})
 """Databases hold many runs: the other files in the folder of one need not belong to it."""
 
@@ -232,7 +232,7 @@ class Walk:
 
 
 def _without_others(folders: list[str], claimed: set[Path]) -> list[str]:
-    """Those of some folders in, beside and below which no other format has a file: logs/ lies beside results/."""
+    """Those of some folders in, next to and below which no other format has a file: logs/ may be next to results/."""
     around: set[str] = set()
     for folder in {str(file.parent) for file in claimed}:
         while folder not in around and len(folder) > 1:

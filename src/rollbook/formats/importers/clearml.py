@@ -53,33 +53,33 @@ class ClearML:
         return bool(archives(path, {_TASK, _EVENTS}))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each session; an archive beside its own folder is not read again."""
+        """A run for each session; an archive next to its own folder is not read again."""
         found = [one for one in archives(path, {_TASK, _EVENTS}) if not (one.is_file() and _is_unpacked(one))]
         if path.is_file():
             found = [path]
         return with_own_names((run, run.key or "") for run in map(self._run, found))
 
-    def _run(self, place: Path) -> ForeignRun:
+    def _run(self, archive: Path) -> ForeignRun:
         try:
-            about = json.loads(content(place, _TASK))
+            about = json.loads(content(archive, _TASK))
             config = _config_of(about)
         except (*UNREADABLE, RecursionError, AttributeError, TypeError):
-            return damaged(place)
-        key = str(about.get("id") or place.stem)
+            return damaged(archive)
+        key = str(about.get("id") or archive.stem)
         run = ForeignRun(str(about.get("name") or key), config=config, seed=named_seed(config), key=key)
         run.project, run.notes = str(about.get("project_name") or "") or None, str(about.get("comment") or "")
         run.tags = tuple(map(str, about.get("tags") or ()))
-        inside = [file for name in (_EVENTS, _TASK, _LOG) if (file := place / name).is_file()]
-        run.files, run.clocks = [place] if place.is_file() else inside, (self._clock,)
-        run.rows = functools.partial(self._rows, place, run)
+        inside = [file for name in (_EVENTS, _TASK, _LOG) if (file := archive / name).is_file()]
+        run.files, run.clocks = [archive] if archive.is_file() else inside, (self._clock,)
+        run.rows = functools.partial(self._rows, archive, run)
         return run
 
-    def _rows(self, place: Path, run: ForeignRun) -> Iterator[Row]:
+    def _rows(self, archive: Path, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        return rows_of(self._points(place, run))
+        return rows_of(self._points(archive, run))
 
-    def _points(self, place: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, int], str, float]]:
-        for event in _events(place, run):
+    def _points(self, archive: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, int], str, float]]:
+        for event in _events(archive, run):
             kind = event.get("type")
             if kind != "training_stats_scalar":
                 run.leave_out(_OTHER.get(str(kind), "other events"))
@@ -97,10 +97,10 @@ class ClearML:
                 yield moment, {self._clock: step}, f"{title}/{series}", value
 
 
-def _events(place: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
+def _events(archive: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
     """The events of all lines, each of which is a list of them."""
     try:
-        for line in lines(place, _EVENTS):
+        for line in lines(archive, _EVENTS):
             try:
                 events = json.loads(line)
                 yield from (dict(event) for event in (events if isinstance(events, list) else [events]))

@@ -60,33 +60,34 @@ class Comet:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each archive, with the name that it was given."""
         found = archives(path, {_ABOUT, _MESSAGES})
-        made = [self._run(place) for place in found or ([path] if path.is_file() else [])]
+        made = [self._run(archive) for archive in found or ([path] if path.is_file() else [])]
         return with_own_names((run, run.key or "") for run in made)
 
-    def _run(self, place: Path) -> ForeignRun:
+    def _run(self, archive: Path) -> ForeignRun:
         try:
-            about = json.loads(content(place, _ABOUT))
-            messages = _described(place)
+            about = json.loads(content(archive, _ABOUT))
+            messages = _described(archive)
         except (*UNREADABLE, RecursionError):
-            return damaged(place)
+            return damaged(archive)
         if not isinstance(about, dict):
-            return damaged(place)
+            return damaged(archive)
         name, config, notes = messages
-        run = ForeignRun(name or place.stem, config=config, seed=named_seed(config), notes=notes)
-        run.project, run.key = str(about.get("project_name") or "") or None, str(about.get("offline_id") or place.stem)
+        run = ForeignRun(name or archive.stem, config=config, seed=named_seed(config), notes=notes)
+        run.project = str(about.get("project_name") or "") or None
+        run.key = str(about.get("offline_id") or archive.stem)
         run.tags = tuple(sorted(map(str, about.get("tags") or ())))  # Comet keeps a set
         run.started, run.ended = _seconds(about.get("start_time")), _seconds(about.get("stop_time"))
-        run.files = [place] if place.is_file() else [place / _MESSAGES, place / _ABOUT]
+        run.files = [archive] if archive.is_file() else [archive / _MESSAGES, archive / _ABOUT]
         run.clocks = (self._clock,)
-        run.rows = functools.partial(self._rows, place, run)
+        run.rows = functools.partial(self._rows, archive, run)
         return run
 
-    def _rows(self, place: Path, run: ForeignRun) -> Iterator[Row]:
+    def _rows(self, archive: Path, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        return rows_of(self._points(place, run))
+        return rows_of(self._points(archive, run))
 
-    def _points(self, place: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, int], str, float]]:
-        for kind, payload in _messages(place, run):
+    def _points(self, archive: Path, run: ForeignRun) -> Iterator[tuple[float, dict[str, int], str, float]]:
+        for kind, payload in _messages(archive, run):
             if kind != "metric_msg":
                 if kind in _OTHER:
                     run.leave_out(_OTHER[kind])
@@ -110,10 +111,10 @@ def _number(value: object) -> float:
     return value
 
 
-def _messages(place: Path, run: ForeignRun) -> Iterator[tuple[str, dict[str, Any]]]:
+def _messages(archive: Path, run: ForeignRun) -> Iterator[tuple[str, dict[str, Any]]]:
     """(kind, content) of each message."""
     try:
-        for line in lines(place, _MESSAGES):
+        for line in lines(archive, _MESSAGES):
             try:
                 message = json.loads(line)
                 yield str(message["type"]), dict(message["payload"])
@@ -123,10 +124,10 @@ def _messages(place: Path, run: ForeignRun) -> Iterator[tuple[str, dict[str, Any
         run.lose("archives that end early or are damaged")
 
 
-def _described(place: Path) -> tuple[str, dict[str, Any], str]:
+def _described(archive: Path) -> tuple[str, dict[str, Any], str]:
     """The name of an experiment, its parameters (`net|size` is `size` of `net`), and what else was noted."""
     name, params, notes = "", {}, []  # type: str, dict[str, Any], list[str]
-    for kind, payload in _messages(place, ForeignRun("")):
+    for kind, payload in _messages(archive, ForeignRun("")):
         if kind == "parameter_msg" and isinstance(param := payload.get("param"), dict):
             if param.get("source") != "auto-logged" and param.get("paramName") not in _OF_COMET:
                 params[str(param.get("paramName"))] = param.get("paramValue")

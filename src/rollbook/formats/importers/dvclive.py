@@ -27,7 +27,7 @@ _LONGEST = 1_000_000
 class DvcLive:
     """DVCLive's folders: metrics along their steps, times if it logged them, params.yaml, values without a plot.
 
-    Values of one step are one row. Parameters that the folder lacks are those of params.yaml beside dvc.yaml, in the
+    Values of one step are one row. Parameters that the folder lacks are those of params.yaml next to dvc.yaml, in the
     folder above.
 
     Args:
@@ -119,8 +119,8 @@ def _summary_of(folder: Path, run: ForeignRun) -> dict[str, Any]:
 
 def _describe(run: ForeignRun, folder: Path) -> None:
     of_pipeline = [folder.parent] if (folder.parent / _PIPELINE).is_file() else []
-    for place in (folder, *of_pipeline):
-        file = place / _PARAMS
+    for parent in (folder, *of_pipeline):
+        file = parent / _PARAMS
         try:
             text = file.read_text(encoding="utf-8") if file.stat().st_size <= _LONGEST else ""
             config = yaml_of(text)

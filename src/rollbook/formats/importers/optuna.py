@@ -33,7 +33,7 @@ _STATUS = {"COMPLETE": "finished", "PRUNED": "killed", "FAIL": "crashed", "RUNNI
 _DIRECTIONS = ("", "minimize", "maximize")
 _METRIC_NAMES = "study:metric_names"
 _INFINITE = {"INF_POS": float("inf"), "INF_NEG": float("-inf"), "NAN": float("nan")}
-"""What a database has beside an empty cell for a number that SQL lacks."""
+"""What a database has next to an empty cell for a number that SQL lacks."""
 
 _DAMAGED = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 """What entries of a damaged file raise: a number that is none, a trial that is not there."""
@@ -290,7 +290,7 @@ def _created(entry: dict[str, Any], number: int) -> _Trial:
 
 
 def _param(stored: object, distribution: object) -> object:
-    """A parameter as the program got it: a choice by its place, whole numbers as such."""
+    """A parameter as the program got it: a choice by its index, whole numbers as such."""
     shape = _json(distribution)
     about = shape if isinstance(shape, dict) else {}
     attributes = about.get("attributes") or {}

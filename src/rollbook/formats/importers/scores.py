@@ -69,7 +69,7 @@ _NO_RESULTS = re.compile(r"(?:wandb-|package|tsconfig|tokenizer|.*config\.|.*voc
 class Scores:
     """Files with nothing but results: a row of numbers in .npy, JSON or .txt, lists by name, gym's *.stats.json.
 
-    A single row of numbers is `eval_return` if the file's name says that it is of tests, else `returns`; its place is
+    A single row of numbers is `eval_return` if the file's name says that it is of tests, else `returns`; its index is
     the clock `episode`, or `step` for tests. Lines of two numbers of which the first counts are episode and return. Of
     lists of equal length by name, one may be the x-axis. Lists by seed, algorithm or any other name of a run are a run
     each. JSON is looked into whatever its file is called; YAML and pickles if their name says that they hold results.

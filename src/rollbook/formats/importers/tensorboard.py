@@ -341,7 +341,7 @@ class _Head:
 
 
 def _describe(run: ForeignRun, folder: Path) -> None:
-    """Set what is known about a run from the beginnings of its files and from the files beside them."""
+    """Set what is known about a run from the beginnings of its files and from the files next to them."""
     config: dict[str, Any] = {}
     for head in map(_Head, [file for file in run.files if "tfevents" in file.name]):
         config.update(head.config)

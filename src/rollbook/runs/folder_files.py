@@ -1,4 +1,4 @@
-"""Files beside the runs, in .rollbook/ of their folder: one process writes such a file at a time."""
+"""Files of a folder of runs, in its .rollbook/: one process writes such a file at a time."""
 
 from __future__ import annotations
 
