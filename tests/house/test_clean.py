@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-
-from syntax import tree as tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 # Written in pieces, so that this file does not match itself.
@@ -43,21 +40,3 @@ def test_no_run_or_large_file_is_tracked() -> None:
     ]
     assert not large, "\n".join(large)
     assert not [p for p in tracked() if p.name == "run.json" and "fixtures" not in p.parts]
-
-
-def test_no_source_unpickles_or_evaluates() -> None:
-    """Found by what is called, so that words in docstrings do not count."""
-    banned = {"eval", "exec", "pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve"}
-    found = []
-    for path in sorted((ROOT / "src" / "rollbook").rglob("*.py")):
-        code = path.read_text("utf-8")
-        for node in ast.walk(tree_of(code)) if any(word in code for word in banned) else ():
-            names: list[str] = []
-            if isinstance(node, ast.Import):
-                names = [alias.name.partition(".")[0] for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [(node.module or "").partition(".")[0]]
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                names = [node.func.id]
-            found += [f"{path.relative_to(ROOT)}:{node.lineno}: {n}" for n in names if n in banned]  # type: ignore[attr-defined]
-    assert not found, "\n".join(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 import tomllib
@@ -11,6 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+
+from script_files import script
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -23,14 +24,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Any:
         module = ModuleType(name)
         module.MetadataHookInterface = object  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, module)
-    spec = importlib.util.spec_from_file_location(
-        "hatch_readme", ROOT / PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    return script("hatch_readme")
 
 
 def test_what_a_package_index_shows_leads_to_no_file_of_the_repository(hook: Any) -> None:
@@ -39,6 +33,7 @@ def test_what_a_package_index_shows_leads_to_no_file_of_the_repository(hook: Any
     metadata: dict[str, Any] = {}
     readme.update(metadata)
     text = metadata["readme"]["text"]
+    assert PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"] == "scripts/hatch_readme.py"
     assert "readme" in PROJECT["project"]["dynamic"]
     assert "## Quick start" in text
     assert "Concepts, reference, command line" in text

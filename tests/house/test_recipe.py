@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import tomllib
 import zipfile
 from pathlib import Path
-from typing import Any
 
-import pytest
 import yaml
 
 import rollbook
+from script_files import script
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -36,25 +34,14 @@ def test_the_recipe_has_the_version_and_the_dependencies_of_both_packages() -> N
         assert dict(line.split(" ", 1) for line in output["requirements"]["run"]) == lowest
 
 
-@pytest.fixture(scope="module")
-def metapackage() -> Any:
-    """scripts/metapackage.py."""
-    spec = importlib.util.spec_from_file_location("metapackage", ROOT / "scripts" / "metapackage.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
 def test_rollbook_is_rollbook_core_of_its_own_version_with_all_packages_and_extras_and_no_file_of_code(
-    metapackage: Any, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     wheel = tmp_path / "core.whl"
     with zipfile.ZipFile(wheel, "w") as packed:
         about = f"Metadata-Version: 2.4\nVersion: {rollbook.__version__}\n\n# A page with ü"
         packed.writestr("rollbook_core-1.dist-info/METADATA", about)
-    metapackage.write(wheel, tmp_path / "out")
+    script("metapackage").write(wheel, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["LICENSE", "README.md", "pyproject.toml"]
     assert (tmp_path / "out" / "README.md").read_text("utf-8") == "# A page with ü"
     made = tomllib.loads((tmp_path / "out" / "pyproject.toml").read_text("utf-8"))["project"]

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rollbook
+from script_files import script
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "api.md").read_text("utf-8")
 
 
-def script() -> Any:
-    """scripts/reference.py, which is no package."""
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-REFERENCE = script()
+REFERENCE = script("reference")
 
 
 def section(title: str) -> str:
