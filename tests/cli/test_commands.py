@@ -262,6 +262,17 @@ def test_where_no_run_is_the_command_line_says_so_in_its_own_words(
             assert "one(" not in done.stderr
 
 
+def test_where_all_runs_are_in_the_bin_the_command_line_says_that(rb: Any, tmp_path: Path) -> None:
+    rollbook.init("p", "ppo", dir=tmp_path, sinks=[], keeper="import", rules=()).finish()
+    rollbook.open(tmp_path).remove(dry_run=False)
+    for command in (["show", "last"], ["ls"]):
+        for folder in (tmp_path, tmp_path / "p"):
+            said = rb(*command, "--dir", str(folder)).stderr
+            assert f"1 run is in the bin. List them with: rollbook rm --bin --dir {tmp_path}" in said
+            assert "rollbook demo" not in said
+    assert "p/ppo" in rb("rm", "--bin", "--dir", str(tmp_path)).stdout
+
+
 def test_counts_below_zero_are_refused(rb: Any) -> None:
     for arguments in (
         ["tail", "last", "-n", "-5"],

@@ -130,6 +130,16 @@ def test_an_empty_folder_says_how_it_fills(page: Any, serve: Any, tmp_path: Path
     assert "rollbook.init" in page.tab.locator("pre").inner_text()
 
 
+def test_a_folder_whose_runs_went_to_the_bin_says_so_and_how_they_come_back(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    rollbook.init("p", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", rules=()).finish()
+    rollbook.open(tmp_path / "runs").remove(dry_run=False)
+    page.open(serve(tmp_path / "runs"))
+    page.tab.get_by_text(re.compile("All runs of .* are in the bin: 1")).wait_for()
+    assert "rollbook rm --restore" in page.tab.locator("pre").inner_text()
+
+
 def test_a_click_on_a_point_says_what_happened_there_and_asks_once(page: Any, serve: Any, recorded: Path) -> None:
     asked: list[str] = []
     page.tab.on("request", lambda request: "/cause?" in request.url and asked.append(request.url))

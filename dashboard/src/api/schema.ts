@@ -1269,6 +1269,7 @@ export interface RunsAnswer {
   conditions?: string[];
   unreadable?: string[];
   unreadable_total?: number;
+  binned?: number;
   drawn?: Drawn | null;
 }
 

@@ -19,6 +19,7 @@ from rollbook.cli.output import clean, remark
 from rollbook.runs.absent import no_run_below, no_run_called, no_run_for
 from rollbook.schema import manifest
 from rollbook.schema.addresses import is_address
+from rollbook.system.files import pasted
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -334,11 +335,16 @@ def add_what_is_there(what: str, runs: RunSet | None = None, *, looks_here: bool
       runs: the empty set: it has the runs of other tools, too, and its problems name the files that no importer reads.
       looks_here: look for runs of other tools in the working folder, not deep.
     """
+    from rollbook.runs.removing import binned_below
+
     if looks_here and runs is None and (formats := _formats_here()):
         what += (
             f"; other tools left results here ({', '.join(formats)}). Look at them as they are: rollbook ls .\n"
             "Or bring them into a folder of runs: rollbook import ."
         )
+    elif removed := [] if runs is None else binned_below(runs.folders):
+        what += f"; {amount(len(removed), 'run')} {'is' if len(removed) == 1 else 'are'} in the bin. List them with: "
+        what += f"rollbook rm --bin --dir {pasted(os.path.dirname(removed[0][0].folder))}"
     else:
         what = _NO_RUNS.format(what=what)
     problems = [] if runs is None else runs.problems

@@ -14,7 +14,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rollbook.book import Book
@@ -208,6 +208,17 @@ def bins_of(paths: Sequence[str]) -> list[Bin]:
     """The bins of some runs."""
     roots = dict.fromkeys(os.path.dirname(os.path.dirname(os.path.abspath(path))) for path in paths)
     return [Bin(root) for root in roots if is_folder(os.path.join(root, BIN))]
+
+
+def binned_below(roots: Iterable[str]) -> list[tuple[Bin, Binned]]:
+    """The removed runs that were below these folders, each with its bin; a folder is one of projects, or a project."""
+    return [
+        (one, entry)
+        for root in map(os.path.abspath, roots)
+        for one in bins_of([os.path.join(root, "p", "r"), os.path.join(root, "r")])
+        for entry in one.entries()
+        if entry.home.startswith(root + os.sep)
+    ]
 
 
 def check_removable(path: str, *, force: bool = False) -> None:

@@ -45,7 +45,7 @@ export function Episodes() {
       )}
       {none && (
         <main id="main">
-          <Empty title="No runs yet" code="rollbook demo">
+          <Empty title="No runs here" code="rollbook demo">
             <p>Episodes stand here once a run records them.</p>
           </Empty>
         </main>

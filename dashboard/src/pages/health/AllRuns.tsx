@@ -71,7 +71,7 @@ function List({ found }: { found: FindingsAnswer }) {
   const fresh = findings.filter((one) => place(one) < 0).length;
   const shown = findings.filter((one) => place(one) >= 0).sort((a, b) => place(a) - place(b));
   const [quiet, all] = [found.quiet ?? 0, found.looked_at ?? 0];
-  if (all === 0) return <Empty title="No runs yet" code="rollbook demo" />;
+  if (all === 0) return <Empty title="No runs here" code="rollbook demo" />;
   return (
     <div class="cols">
       {(findings.length > 0 || ruled.value !== "") && (

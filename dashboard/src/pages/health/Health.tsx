@@ -47,7 +47,7 @@ function OneRun() {
         </div>
       )}
       <main id="main" class="page scroll" tabIndex={0} aria-label="Health">
-        {none && <Empty title="No runs yet" code="rollbook demo" />}
+        {none && <Empty title="No runs here" code="rollbook demo" />}
         {run !== null && (
           <div class="cols">
             <Answered of={health} what="health">

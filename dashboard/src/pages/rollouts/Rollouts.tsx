@@ -55,7 +55,7 @@ export function Rollouts() {
       )}
       {none && (
         <main id="main">
-          <Empty title="No runs yet" code="rollbook demo" />
+          <Empty title="No runs here" code="rollbook demo" />
         </main>
       )}
       {run !== null && detail.value && (

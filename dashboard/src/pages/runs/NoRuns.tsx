@@ -25,6 +25,14 @@ export function NoRuns() {
       </Empty>
     );
   }
+  if (answer && (answer.binned ?? 0) > 0) {
+    return (
+      <Empty
+        title={`All runs of ${hello.value?.title ?? "this folder"} are in the bin: ${count(answer.binned ?? 0)}`}
+        code={"rollbook rm --bin             # lists them\nrollbook rm --restore ID      # brings one back"}
+      />
+    );
+  }
   return (
     <Empty
       title={`No runs in ${hello.value?.title ?? "this folder"} yet`}

@@ -56,7 +56,7 @@ export function Samples() {
       )}
       {none && (
         <main id="main">
-          <Empty title="No runs yet" code="rollbook demo" />
+          <Empty title="No runs here" code="rollbook demo" />
         </main>
       )}
       {run !== null && detail.value && (

@@ -53,7 +53,7 @@ export function Timings() {
         </div>
       )}
       <main id="main" class="page scroll" tabIndex={0} aria-label="Timings">
-        {none && <Empty title="No runs yet" code="rollbook demo" />}
+        {none && <Empty title="No runs here" code="rollbook demo" />}
         <Answered of={told} what="timings">
           {(found) =>
             found.stages.length === 0 ? (

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from rollbook.errors import RollbookError
-from rollbook.runs.removing import bins_of, remove
+from rollbook.runs.removing import binned_below, remove
 from rollbook.server.runs.one_run import LeftOut
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, plain
@@ -66,13 +64,7 @@ def restore_runs(context: ServerContext, ask: RestoreAsk) -> Restored:
     """Bring runs back from the bin."""
     back: list[str] = []
     refused: list[LeftOut] = []
-    holders = {
-        each.id: (one, each.path)
-        for root in context.catalogue.roots
-        for one in bins_of([os.path.join(root, "p", "r"), os.path.join(root, "r")])
-        for each in one.entries()
-        if each.home.startswith(root + os.sep)  # not of projects that this page does not show
-    }
+    holders = {entry.id: (holder, entry.path) for holder, entry in binned_below(context.catalogue.roots)}
     for identity in ask.ids:
         holder, path = holders.get(identity, (None, ""))
         try:

@@ -15,6 +15,7 @@ from rollbook.errors import BadInput
 from rollbook.runs.group_rows import common, group_cell
 from rollbook.runs.grouping import RunGroup
 from rollbook.runs.ordering import by_value
+from rollbook.runs.removing import binned_below
 from rollbook.schema.expressions import LONGEST
 from rollbook.server.runs.columns import (
     cell_of,
@@ -142,6 +143,7 @@ class RunsAnswer(Answer, kw_only=True):
       did_you_mean: where a filter names a field that no run has.
       conditions: where no run has the words of a search, and some have them as the value of a setting: those.
       unreadable: why folders with a run.json are not among the runs, 20 at most; unreadable_total: how many there are.
+      binned: where there are no runs: how many of them are in the bin.
       drawn: the keys and tables of the runs that are drawn; None if it was not asked for, or would delay the table.
     """
 
@@ -158,6 +160,7 @@ class RunsAnswer(Answer, kw_only=True):
     conditions: list[str] = []
     unreadable: list[str] = []
     unreadable_total: int = 0
+    binned: int = 0
     drawn: Drawn | None = None
 
 
@@ -370,6 +373,7 @@ def table_of_runs(context: ServerContext, ask: RunsAsk) -> RunsAnswer:
         conditions=[] if flattened.matched or not ask.search else settings_called([*shot.rows.values()], ask.search),
         unreadable=[plain(why) for why in shot.unreadable[:20]],
         unreadable_total=len(shot.unreadable),
+        binned=0 if shot.rows else len(binned_below(context.catalogue.roots)),
         drawn=_drawn(context, shot, flattened, ask),
     )
 
