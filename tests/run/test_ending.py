@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,6 +15,7 @@ import pytest
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.errors import LoggingFailed, RollbookWarning
 from rollbook.protocols import Row
 from rollbook.sinks import Memory
@@ -32,11 +31,19 @@ run.log({'a': 1.0})
 """
 
 
-def run_program(root: Path, body: str) -> tuple[dict[str, Any], int]:
-    """Run a program and return its run's page and its exit status."""
-    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=600, check=False)
-    (page,) = (root / "p").glob("n-*/run.json")
-    return dict(json.loads(page.read_text())), done.returncode
+Ended = Callable[[str], tuple[dict[str, Any], int]]
+
+
+@pytest.fixture
+def run_program(root: Path, interpreter: Interpreter) -> Ended:
+    """Runs a program and returns its run's page and its exit status."""
+
+    def run(body: str) -> tuple[dict[str, Any], int]:
+        done = interpreter.run(HEAD + body, env=os.environ)
+        (page,) = (root / "p").glob("n-*/run.json")
+        return dict(json.loads(page.read_text())), done.returncode
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -60,13 +67,15 @@ def run_program(root: Path, body: str) -> tuple[dict[str, Any], int]:
         8,
     ),
 )
-def test_the_way_a_program_ends_is_the_status_of_its_run(root: Path, body: str, status: str) -> None:
-    page, _code = run_program(root, body)
+def test_the_way_a_program_ends_is_the_status_of_its_run(run_program: Ended, body: str, status: str) -> None:
+    page, _code = run_program(body)
     assert page["status"] == status
     assert page["attempts"][-1]["status"] == status
 
 
-def test_runs_end_whole_where_no_thread_can_be_started_any_more(root: Path, tmp_path: Path) -> None:
+def test_runs_end_whole_where_no_thread_can_be_started_any_more(
+    root: Path, tmp_path: Path, interpreter: Interpreter
+) -> None:
     """Python 3.12 refuses each while the interpreter exits, every Python at the system's limit of threads."""
     body = f"""
 import atexit, threading
@@ -79,7 +88,8 @@ for keeper in ('inline', 'thread', 'process'):
     mine.log({{'a': 1}}, env_step=1)
 atexit.register(setattr, threading.Thread, 'start', refuse)
 """
-    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, check=True)
+    done = interpreter.run(HEAD + body, env=os.environ)
+    assert done.returncode == 0, done.stderr
     assert "RollbookWarning" not in done.stderr
     for keeper in ("inline", "thread", "process"):
         assert any(f" ends/{keeper} " in line and line.endswith("| finished") for line in done.stderr.splitlines())
@@ -89,40 +99,40 @@ atexit.register(setattr, threading.Thread, 'start', refuse)
     assert len(rollbook.open(tmp_path / "place")) == 3
 
 
-def test_sigterm_ends_the_run_as_killed_and_still_kills(root: Path) -> None:
-    page, code = run_program(root, "os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)")
+def test_sigterm_ends_the_run_as_killed_and_still_kills(run_program: Ended) -> None:
+    page, code = run_program("os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)")
     assert page["status"] == "killed"
     assert code == -signal.SIGTERM
 
 
-def test_the_users_own_handler_stays(root: Path) -> None:
+def test_the_users_own_handler_stays(run_program: Ended) -> None:
     body = (
         "signal.signal(signal.SIGTERM, lambda *_: (run.log({'last': 1.0}), print('mine'), sys.exit(0)))\n"
         "os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)"
     )
-    page, code = run_program(root, body)
+    page, code = run_program(body)
     assert (page["status"], code) == ("finished", 0)
 
 
-def test_a_handler_set_before_init_is_not_replaced(root: Path) -> None:
+def test_a_handler_set_before_init_is_not_replaced(root: Path, interpreter: Interpreter) -> None:
     code = "import signal\nmine = lambda *_: None\nsignal.signal(signal.SIGTERM, mine)\n" + HEAD
     code += "assert signal.getsignal(signal.SIGTERM) is mine; run.finish()"
-    assert subprocess.run([sys.executable, "-c", code], timeout=600, check=False).returncode == 0
+    assert interpreter.run(code, env=os.environ).returncode == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_does_not_end_its_parents_run(root: Path) -> None:
+def test_a_forked_child_does_not_end_its_parents_run(run_program: Ended) -> None:
     body = (
         "pid = os.fork()\n"
         "if pid == 0:\n    run.log({'child': 1.0}); sys.exit(0)\n"
         "os.waitpid(pid, 0)\n"
         "import json; assert json.load(open(run.folder / 'run.json'))['status'] == 'running'\n"
     )
-    page, code = run_program(root, body)
+    page, code = run_program(body)
     assert (page["status"], code) == ("finished", 0)
 
 
-def test_a_failure_inside_rollbook_never_ends_the_program(root: Path) -> None:
+def test_a_failure_inside_rollbook_never_ends_the_program(root: Path, interpreter: Interpreter) -> None:
     body = """
 import shutil
 while os.path.exists(run.folder):  # the run's own thread may write a file between the others' end and the folder's
@@ -130,7 +140,7 @@ while os.path.exists(run.folder):  # the run's own thread may write a file betwe
 for i in range(5000):
     run.log({'a': float(i), f'k{i % 50}': 1.0})
 """
-    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, timeout=600, check=False)
+    done = interpreter.run(HEAD + body, env=os.environ)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "is gone" in done.stderr
@@ -177,9 +187,11 @@ def test_last_words_that_fail_are_counted_and_the_run_ends(start: Start) -> None
     ("body", "status"),
     [("", "finished"), ("raise ValueError", "crashed"), ("os.kill(os.getpid(), signal.SIGTERM)", "killed")],
 )
-def test_last_words_are_reported_however_the_program_ends(root: Path, body: str, status: str) -> None:
+def test_last_words_are_reported_however_the_program_ends(
+    root: Path, run_program: Ended, body: str, status: str
+) -> None:
     forks = "if not os.fork():\n    run.finish()\n    os._exit(0)\n"
-    run_program(root, f"run.on_finish(run.note)\n{forks}{body}")
+    run_program(f"run.on_finish(run.note)\n{forks}{body}")
     (book,) = rollbook.open(root)
     assert book.text("note")["text"].to_pylist() == [status], "once, and not in the forked child"
 

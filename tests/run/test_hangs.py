@@ -6,8 +6,6 @@ import contextlib
 import itertools
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 
 import sealing_forks
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.system.files import read_json
 from rollbook.system.liveness import is_alive
 from waiting import PATIENCE
@@ -28,6 +27,8 @@ COMMON = """
     import os, signal, subprocess, sys, threading, time, warnings
     import rollbook
     warnings.simplefilter("ignore")
+    os.setsid()
+    signal.alarm(int(sys.argv.pop(1)))
     folder, keeper, deadline = sys.argv[1:]
     if deadline:  # all of them alike: what has none hangs with these, too
         import rollbook.keeper.child, rollbook.keeper.launch, rollbook.keeper.sinks, rollbook.keeper.main
@@ -131,27 +132,24 @@ KEEPERS = ["process", "thread", "inline"]
     ),
 )
 def test_finish_and_the_end_of_the_program_come_back_whatever_stands_still(
-    hangs: str, keeper: str, deadline: str, tmp_path: Path
+    hangs: str, keeper: str, deadline: str, tmp_path: Path, interpreter: Interpreter
 ) -> None:
     code = textwrap.dedent(COMMON) + textwrap.dedent(HANGS[hangs])
-    program = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path), keeper, deadline],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        # A keeper that is nobody else's, with children of its own: the common server that forks them would be stopped.
-        env={k: v for k, v in os.environ.items() if k != sealing_forks.VARIABLE}
-        | {"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": ""},
-    )
+    # A keeper that is nobody else's, with children of its own: the common server that forks them would be stopped.
+    environment = {k: v for k, v in os.environ.items() if k != sealing_forks.VARIABLE}
+    environment |= {"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": ""}
+    with (tmp_path / "said").open("w+") as said:
+        streams = [said.fileno()] * 3
+        pid = interpreter.fork(code, (round(PATIENCE), tmp_path, keeper, deadline), environment, streams)
     try:
-        printed, _none = program.communicate(timeout=PATIENCE)
+        status = interpreter.wait(pid)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
         for path in tmp_path.glob("p/*/data/keeper/state*.json"):  # a keeper goes on trying a store that is silent
             if is_alive(state := read_json(str(path))):
                 os.kill(state["pid"], signal.SIGKILL)
-    assert program.returncode == 0, printed
+    printed = (tmp_path / "said").read_text()
+    assert status == 0, printed
     seconds = float(next(line for line in printed.splitlines() if line.startswith("finish ")).split()[1])
     assert deadline or seconds <= SECONDS

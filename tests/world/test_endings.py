@@ -567,10 +567,10 @@ if __name__ == "__main__":
     ["spawn", *(pytest.param(m, marks=pytest.mark.skipif(os.name == "nt", reason="")) for m in ("fork", "forkserver"))],
 )
 def test_trainings_in_worker_processes_that_finish_nothing_end_as_their_functions_did(
-    program: Callable[..., Any], root: Path, method: str
+    real_program: Callable[..., Any], root: Path, method: str
 ) -> None:
     """Such processes leave by `os._exit`, or are ended by their pool with SIGTERM."""
-    job = program(IN_WORKERS, method)
+    job = real_program(IN_WORKERS, method)
     said = job.communicate(timeout=PATIENCE)[0]
     assert (job.returncode, said.split("\n")[0]) == (0, "[0, 1, 0, 1]")
     books = rollbook.open(root)
@@ -828,8 +828,8 @@ def test_a_run_that_another_thread_opens_goes_on_when_the_thread_has_ended(
 
 
 def test_workers_that_end_with_their_pool_are_no_alert(
-    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+    real_program: Callable[..., Any], outcome: Callable[..., Any], root: Path
 ) -> None:
-    code, _, err = outcome(program(POOL))
+    code, _, err = outcome(real_program(POOL))
     book = rollbook.open(root).one()
     assert (code, book.status, book.metrics(["part"]).num_rows, book.alerts().num_rows) == (0, "finished", 2, 0), err

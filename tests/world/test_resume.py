@@ -62,7 +62,7 @@ def test_a_restart_that_names_no_id_continues_the_run_of_that_name(begin: Begin,
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system tells that a program has replaced itself")
 def test_a_program_that_restarts_itself_by_execv_goes_on_with_its_run(
-    program: Callable[..., Any], outcome: Callable[..., Any], root: Path
+    real_program: Callable[..., Any], outcome: Callable[..., Any], root: Path
 ) -> None:
     text = """
 import os, sys
@@ -73,7 +73,7 @@ for step in range(10 * life, 10 * life + 10):
 if life < 2:
     os.execv(sys.executable, [sys.executable, sys.argv[0], str(life + 1)])
 """
-    assert outcome(program(text, "0"))[0] == 0
+    assert outcome(real_program(text, "0"))[0] == 0
     (book,) = rollbook.open(root)
     assert (len(book.attempts), book.status) == (3, "finished")
     assert _curve(book) == [(step, float(step)) for step in range(30)]
