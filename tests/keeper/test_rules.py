@@ -616,4 +616,4 @@ def test_rules_without_the_history_of_a_run_say_nothing_false_and_still_see_a_na
             run.log({"train/return": 90.0 + step % 7, "loss": math.nan if step == 390 else 1.0}, env_step=step)
     assert [(row["rule"], row["env_step"]) for row in _book(run.folder)] == [("non_finite", 390)]
     log = run.folder / "data" / "keeper" / "log"  # gone if there was nothing to note
-    assert (log.exists() and "not asked in it: below_earlier, entropy" in log.read_text()) == (not has_memory)
+    assert (log.exists() and "not asked in it: below_earlier, " in log.read_text()) == (not has_memory)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 
 from rollbook.run.console import LAST_OUTPUTS, last_errors, last_outputs
 from rollbook.system.guard import tolerating
@@ -131,12 +132,23 @@ _began_at = _size_of_stderr()
 
 
 def look_for_others() -> None:
-    """Note whether other processes write to the same error output now: they may have gone when something fails."""
-    global _is_shared
-    _is_shared = _is_shared or _others_write_there()
+    """Note whether other processes write to the same error output now: they may have gone when something fails.
+
+    Where thousands of processes run, that takes many milliseconds: a loop of short runs looks every few seconds.
+    """
+    global _is_shared, _looked
+    if _is_shared:
+        return
+    here, now = (os.getpid(), _size_of_stderr()[0]), time.monotonic()
+    if _looked[0] != here or now - _looked[1] >= _LOOK_SECONDS:
+        _looked = here, now
+        _is_shared = _others_write_there()
 
 
 _is_shared = False
+_LOOK_SECONDS = 10.0
+_looked: tuple[object, float] = (None, 0.0)
+"""Which process last looked at which file, and when."""
 
 
 def _others_write_there() -> bool:
