@@ -708,7 +708,7 @@ class Book(RunFields):
           mode: only rollouts of this mode; default: all but evaluations.
           solved: the reward above which a rollout solved its task, or a condition in SQL such as 'reward >= 1';
             default: midway between the low and the high rewards of the run.
-          only: only prompts that are solved so often.
+          only: only prompts that are solved this often.
           where: a condition in SQL, such as "rate < 0.2 and rollouts > 8".
           order_by: columns in SQL, such as "rollouts desc"; ties, and rows without an order, are sorted by rate.
           limit: the largest number of rows.
@@ -1042,7 +1042,7 @@ class Book(RunFields):
           A `Surroundings`: `sentences()`, `as_data()`, and the rows of each table as `episodes.table` and so on.
         Raises:
           UnknownKey: the run has no such key or axis.
-          BadInput: a position or window that is no number, or a number of rows that is none.
+          BadInput: `at` or `window` is not a number, or `rows` not a count.
         """
         from rollbook.book.questions import Cause, Files, around
 

@@ -248,13 +248,11 @@ class Run(Scope):
           rng: also store the random states of this process; pass a dict to store generators of your own by name as
             well.
           through: clocks, such as "env_step". A `restore` then also keeps rows logged after the save, as long as none
-            of these clocks had advanced: for example an evaluation of the model just saved. By default all rows after
-              the save
-            are abandoned, and the program logs them again after a restore.
+            of these clocks had advanced: for example an evaluation of the model just saved. By default all rows
+            after the save are abandoned, and the program logs them again after a restore.
         Returns:
-          The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted) or after the end of the
-            run,
-          the result is false and its path is None.
+          The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted) or after
+          the end of the run, the result is false and its path is None.
         """
         if self.status != "running":
             from rollbook.capture import Checkpoint
@@ -307,7 +305,7 @@ class Run(Scope):
           The restored checkpoint: `.id`, `.path`, `.clocks`, `.state`, `.score`. None if the run has no such checkpoint
           (reported once, unless the run is new and "last" was asked for).
         Raises:
-          Damaged, OSError: the file cannot be read, of "last" that of no checkpoint; the run's history is then
+          Damaged, OSError: the file cannot be read (with "last": that of no checkpoint). The run's history is then
             unchanged.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
@@ -673,7 +671,8 @@ class Run(Scope):
         """End the run: fetch pending values, seal, and let the sinks drain. A second call does nothing.
 
         Args:
-          status: finished, killed or crashed. In a `finally` that an exception passes, finished is what that says.
+          status: finished, killed or crashed. Called in a `finally` while an exception passes, finished becomes the
+            status of that exception.
         Raises:
           LoggingFailed: strict=True only: the first failure on the way, raised after the run has ended.
         """

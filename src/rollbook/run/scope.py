@@ -336,10 +336,14 @@ class Scope:
         self._guard(lambda: self.run.media.log_figure(self, self._full(key), figure, **clocks))
 
     def log_episode(self, **columns: Any) -> int:
-        """Append one row to `episodes`: return_ or return, length, seconds, terminated, truncated, … and any other
-        columns.
+        """Append one row to the table `episodes`.
 
-        Arguments with the name of a clock set that clock.
+        Args:
+          columns: `return_` (the column `return`: the sum of the rewards), `length` (steps), `seconds`, `terminated`,
+            `truncated`, `episode_id` (made if it is not given), and any columns of your own. Arguments with the name of
+            a clock set that clock.
+        Returns:
+          The sequence number of the row; 0 if it was refused (counted).
         """
         names = self.run._writer.clocks
         clocks = {name: columns.pop(name) for name in list(columns) if name in names}
@@ -436,7 +440,10 @@ class Scope:
     def timer(self, name: str) -> Any:
         """Measure the stage `name`: `with run.timer("collect"): …`, or as a decorator. Nested stages are "outer/inner".
 
-        Each exit writes one row to `timings` (seconds, wall time).
+        Each exit writes one row to `timings` (seconds, wall time). Stages of different threads do not nest.
+
+        Args:
+          name: the stage, such as "collect".
         """
         if self._timers is None:
             from rollbook.capture import Timers

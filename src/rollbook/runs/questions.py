@@ -148,14 +148,14 @@ class Diff(Question, frozen=True):
     by: Annotated[
         Fields | Groups | None,
         words(
-            'what is set side by side: the groups of a field, or of several, such as "config.algo, config.lr"; '
+            'what is compared: the groups of a field, or of several, such as "config.algo, config.lr"; '
             '"auto"; the groups themselves, {label: ids, names or paths of runs}; or None: each run.',
             commas=True,
         ),
     ] = None
     kinds: Annotated[
         Sequence[Literal["config", "attempt", "code", "packages", "machine"]] | None,
-        words('what to look at; None: all. "attempt": settings that earlier attempts of a run had otherwise.'),
+        words('what to look at; None: all. "attempt": settings that differed in earlier attempts of a run.'),
     ] = None
 
 
@@ -181,7 +181,10 @@ class Curves(Question, frozen=True):
     start: Annotated[float | None, words("where on the axis curves begin.")] = None
     stop: Annotated[float | None, words("where on the axis curves end.")] = None
     points: Annotated[int, words("number of points of the common grid.")] = 200
-    statistic: Annotated[Literal["iqm", "mean", "median"], words("what the centre is.")] = "iqm"
+    statistic: Annotated[
+        Literal["iqm", "mean", "median"],
+        words("the centre of the runs at each point: their interquartile mean, mean or median."),
+    ] = "iqm"
     level: Annotated[float, words("of the intervals, from 0.5 to below 1.")] = 0.95
     whole_curve: Annotated[
         bool,
@@ -214,7 +217,9 @@ class Curves(Question, frozen=True):
         float | None,
         words("in units of x: the value at x is `reduce` of the run's rows in (x - window, x]."),
     ] = None
-    reduce: Annotated[Literal["mean", "median", "max", "min"], words("of the rows of a window.")] = "mean"
+    reduce: Annotated[Literal["mean", "median", "max", "min"], words("how the rows of a window become one value.")] = (
+        "mean"
+    )
     max_gap: Annotated[
         float | None, words("in units of x: no value farther than this from the rows that it comes from.")
     ] = None
@@ -237,7 +242,9 @@ class Curves(Question, frozen=True):
         Literal["restart", "sort", "refuse"],
         words('where x goes back: "restart": the rows beyond were abandoned; "sort" the rows; "refuse": an error.'),
     ] = "restart"
-    ties: Annotated[Literal["last", "mean"], words("which of several rows with the same x counts.")] = "last"
+    ties: Annotated[Literal["last", "mean"], words("rows with the same x: the last one counts, or their mean.")] = (
+        "last"
+    )
     draws: Annotated[int, words("number of resamples of the intervals.")] = 1999
     seed: Annotated[int, words("seed of the resampling; the same seed gives the same numbers.")] = 0
 
@@ -280,7 +287,7 @@ class Seeds(Question, frozen=True):
     score: _Score = "mean of the last 10%"
     against: Annotated[str | None, words("one group, which each other one is compared with.")] = None
     difference: Annotated[float | None, words("the difference to find, in units of the score.")] = None
-    power: Annotated[float, words("the wanted chance that `compare` names the better one.")] = 0.8
+    power: Annotated[float, words("the probability with which `compare` is to name the better one.")] = 0.8
 
 
 class SharedPrompts(Question, frozen=True):
@@ -300,7 +307,9 @@ class SharedPrompts(Question, frozen=True):
     ] = None
     limit: Annotated[
         int,
-        words("so many prompts: half where the other run loses most, half where it gains most.", amount=True),
+        words(
+            "the largest number of prompts: half where the other run loses most, half where it gains most.", amount=True
+        ),
     ] = 200
 
 

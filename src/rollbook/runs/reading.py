@@ -163,7 +163,7 @@ def keys_of(ask: SeriesQuestion) -> list[str]:
 
 
 def check(ask: SeriesQuestion) -> None:
-    """Raises: BadInput: a number of points, or a range, that is none."""
+    """Raises: BadInput: points below 1, start or stop is not finite, or stop is before start."""
     if ask.points is not None and ask.points < 1:
         raise BadInput(f"points={ask.points}: none.", "Ask for at least 1, or for None to get every row")
     check_range(ask.start, ask.stop)

@@ -348,7 +348,8 @@ class RunSet(Sequence["Book"]):
           {path of the run: {key: Series}}; `sentences` says which runs have no row, or rows that are not finite. Each
           run is read once for all keys.
         Raises:
-          UnknownKey: a key that none of the runs has. BadInput: no such number of points, or a range that is none.
+          UnknownKey: a key that none of the runs has.
+          BadInput: points below 1, start or stop is not finite, or stop is before start.
         """
         from rollbook.runs.questions import SeriesQuestion
         from rollbook.runs.reading import SeriesOfFiles, read
@@ -448,8 +449,8 @@ class RunSet(Sequence["Book"]):
         A run that a process writes is never moved. What a remote holds stays there.
 
         Args:
-          dry_run: say what would go, and change nothing.
-          force: also runs that another host may still write, which cannot be asked.
+          dry_run: report what would be moved, and change nothing.
+          force: also runs of other hosts of which it is not known whether they are still written.
         Returns:
           A `Removal`: `moved`, `refused` (path -> why it stayed), `sentences()`.
         """
@@ -488,9 +489,9 @@ class RunSet(Sequence["Book"]):
         Args:
           metric: a key; the answer then shows which difference goes with which score.
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
-          by: what is set side by side: the groups of a field, or of several, such as "config.algo, config.lr"; "auto";
+          by: what is compared: the groups of a field, or of several, such as "config.algo, config.lr"; "auto";
             the groups themselves, {label: ids, names or paths of runs}; or None: each run.
-          kinds: what to look at; None: all. "attempt": settings that earlier attempts of a run had otherwise.
+          kinds: what to look at; None: all. "attempt": settings that differed in earlier attempts of a run.
         Returns:
           The differences, those associated with the result first; `equal` has what is the same.
         Raises:
@@ -542,7 +543,7 @@ class RunSet(Sequence["Book"]):
           start: where on the axis curves begin.
           stop: where on the axis curves end.
           points: number of points of the common grid.
-          statistic: what the centre is.
+          statistic: the centre of the runs at each point: their interquartile mean, mean or median.
           level: of the intervals, from 0.5 to below 1.
           whole_curve: a simultaneous band, which covers the whole curve of the mean, not each point separately. It is
             1.6 to 4 times as wide.
@@ -554,7 +555,7 @@ class RunSet(Sequence["Book"]):
           interpolation: a run's value between its rows: "previous": the last one; "linear": on the line between two
             rows; "none": only where it has a row.
           window: in units of x: the value at x is `reduce` of the run's rows in (x - window, x].
-          reduce: of the rows of a window.
+          reduce: how the rows of a window become one value.
           max_gap: in units of x: no value farther than this from the rows that it comes from.
           crashed_as: a crashed run after its last row: "count": no value; "floor": the value of `floor`; "hold": its
             last value; "drop": the whole run is left out.
@@ -562,7 +563,7 @@ class RunSet(Sequence["Book"]):
           nan: values that are NaN or infinite: "keep": no value there; "drop": as if not logged; "floor": the value of
             `floor`; "refuse": an error.
           backwards: where x goes back: "restart": the rows beyond were abandoned; "sort" the rows; "refuse": an error.
-          ties: which of several rows with the same x counts.
+          ties: rows with the same x: the last one counts, or their mean.
           draws: number of resamples of the intervals.
           seed: seed of the resampling; the same seed gives the same numbers.
         Returns:
@@ -676,6 +677,10 @@ class RunSet(Sequence["Book"]):
           seed: seed of resampling and splits.
         Returns:
           See `rollbook.compare.Comparison`.
+        Raises:
+          UnknownKey: a key that no run has. BadInput: a field that no run has, an unknown score, options out of their
+            range, or other ones than those of the plan.
+          UnknownOption: no such group (`against`), statistic or direction.
         """
         from rollbook.runs.comparing import compared
         from rollbook.runs.questions import Compare
@@ -756,7 +761,7 @@ class RunSet(Sequence["Book"]):
           score: how a run's metric becomes one number: "last", "best", "area", "steps to 475" …, see `table`.
           against: one group, which each other one is compared with.
           difference: the difference to find, in units of the score.
-          power: the wanted chance that `compare` names the better one.
+          power: the probability with which `compare` is to name the better one.
         Returns:
           A plan: `needed`, `detectable`, `sentences` and more. It has the present verdicts, so a call is a look, as of
           `compare`.
@@ -782,12 +787,12 @@ class RunSet(Sequence["Book"]):
           other: the run that it is compared with.
           part: a part of the reward that both have; default: the reward, if its parts are the same in both.
           above: a rollout above this solved its prompt; default: midway between the low and the high ones of both runs.
-          limit: so many prompts: half where the other run loses most, half where it gains most.
+          limit: the largest number of prompts: half where the other run loses most, half where it gains most.
         Returns:
           How many prompts both have, the mean of each run over them, and the prompts from the largest loss of the other
           run to its largest gain; `table` and `sentences` have them as rows and in words.
         Raises:
-          RunNotFound, AmbiguousRun: no run is called so, or several. BadInput: a part that not both have.
+          RunNotFound, AmbiguousRun: no run has this name, or several do. BadInput: a part that one of them lacks.
         """
         from rollbook.runs.questions import SharedPrompts
         from rollbook.runs.shared_prompts import of_books

@@ -145,9 +145,9 @@ class Prompts(Window, frozen=True):
     x: _AxisOfRollouts = None
     mode: _OfMode = None
     solved: Annotated[str | float | None, words(_SOLVED)] = None
-    only: Annotated[Literal["never", "sometimes", "always"] | None, words("only prompts that are solved so often.")] = (
-        None
-    )
+    only: Annotated[
+        Literal["never", "sometimes", "always"] | None, words("only prompts that are solved this often.")
+    ] = None
     stretches: Annotated[
         int, words("into how many equal parts training is divided, at most, for `strip`; 0: without it.", amount=True)
     ] = 0

@@ -236,7 +236,7 @@ def around(ask: Cause, source: Source) -> Surroundings:
     """What happened near a point.
 
     Raises:
-      BadInput: a point or window that is no number, or a number of rows that is none.
+      BadInput: the point or the window is not a number, or `rows` not a count.
       UnknownKey: the run has no such key.
     """
     if not 1 <= ask.rows <= 100:

@@ -58,7 +58,7 @@ def axis_of_rows(source: Source, x: str | None, columns: Sequence[str], others: 
 
 
 def check_range(start: float | None, stop: float | None) -> None:
-    """Raises: BadInput: a range that is none."""
+    """Raises: BadInput: start or stop is not finite, or stop is before start."""
     for name, end in (("start", start), ("stop", stop)):
         if end is not None and not math.isfinite(end):
             raise BadInput(f"{name}={end}: a finite number, or none for no end")

@@ -94,7 +94,7 @@ def chosen_stages(question: Stages, source: Source) -> StagesPage:
 
     Raises:
       UnknownKey: the run has no such axis.
-      BadInput: a range that is none.
+      BadInput: start or stop is not finite, or stop is before start.
     """
     check_range(question.start, question.stop)
     own, clocks, began = axis_of_run(source)
