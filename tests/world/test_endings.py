@@ -542,7 +542,7 @@ from concurrent.futures import ProcessPoolExecutor
 def train(seed, kind="process"):
     run = rollbook.init("world", kind, seed=seed, **QUIET)
     run.log({"loss": float(seed)}, step=seed)
-    if kind == "process" and seed == 1:
+    if seed == 1:
         raise ValueError("diverged")
     if kind == "process" and seed > 1:
         sys.exit(seed - 2)
@@ -556,9 +556,13 @@ if __name__ == "__main__":
         worker.join()
     print([worker.exitcode for worker in workers])
     with ProcessPoolExecutor(2, mp_context=context) as pool:
-        list(pool.map(train, range(3), ["executor"] * 3))
+        told = [pool.submit(train, seed, "executor") for seed in range(3)]
+        print(sorted(str(each.exception()) for each in told))
     with context.Pool(2) as pool:
-        pool.starmap(train, [(seed, "pool") for seed in range(3)])
+        told = [pool.apply_async(train, (seed, "pool")) for seed in range(3)]
+        for each in told:
+            each.wait()
+        print(sorted(each.successful() for each in told))
 """
 
 
@@ -572,13 +576,51 @@ def test_trainings_in_worker_processes_that_finish_nothing_end_as_their_function
     """Such processes leave by `os._exit`, or are ended by their pool with SIGTERM."""
     job = real_program(IN_WORKERS, method)
     said = job.communicate(timeout=PATIENCE)[0]
-    assert (job.returncode, said.split("\n")[0]) == (0, "[0, 1, 0, 1]")
+    assert job.returncode == 0
+    assert said.splitlines()[:3] == ["[0, 1, 0, 1]", "['None', 'None', 'diverged']", "[False, True, True]"]
     books = rollbook.open(root)
     ends = {(book.name, book.seed): (book.status, (book.failure or {}).get("type")) for book in books}
-    crashed = {("process", 1): ("crashed", "ValueError"), ("process", 3): ("crashed", "SystemExit")}
+    crashed = {(kind, 1): ("crashed", "ValueError") for kind in ("process", "executor", "pool")}
+    crashed[("process", 3)] = ("crashed", "SystemExit")
     seeds = [*(("process", seed) for seed in range(4)), *((k, s) for k in ("executor", "pool") for s in range(3))]
     assert ends == dict.fromkeys(seeds, ("finished", None)) | crashed
     assert {(book.name, book.seed): book.latest()["loss"][0] for book in books} == {(k, s): float(s) for k, s in seeds}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize(("goes_on", "end"), [(False, ("crashed", "ValueError")), (True, ("finished", None))])
+def test_the_reason_of_a_task_that_failed_is_kept_when_its_worker_is_killed_and_goes_if_the_run_went_on(
+    program: Callable[..., Any], outcome: Callable[..., Any], root: Path, goes_on: bool, end: tuple[str, str | None]
+) -> None:
+    """Joblib kills its workers when a task of a sweep has failed."""
+    job = program(
+        """
+import multiprocessing, sys
+from concurrent.futures import ProcessPoolExecutor
+
+def train(seed):
+    global run
+    run = rollbook.init("world", "pool", **QUIET)
+    run.log({"loss": 1.0})
+    raise ValueError("diverged")
+
+def go_on():
+    run.log({"loss": 0.5})
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        pool.submit(train, 0).exception()
+        if sys.argv[1:] == ["goes on"]:
+            pool.submit(go_on).result()
+        else:
+            for worker in list(pool._processes.values()):
+                worker.kill()
+""",
+        *(["goes on"] if goes_on else []),
+    )
+    assert outcome(job)[0] == 0
+    book = rollbook.open(root).one()
+    assert (book.status, (book.failure or {}).get("type")) == end
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

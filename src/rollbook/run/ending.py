@@ -54,9 +54,10 @@ def watch(run: OpenRun) -> None:
         watch_task(run)
     processes: Any = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
-        from rollbook.run.worker_processes import watch as watch_worker
+        from rollbook.run import worker_processes
 
-        watch_worker(finish_all, _on_signal)
+        worker_processes.watch(finish_all, _on_signal)
+        worker_processes.watch_task(run)
     _watch_signals()
     if _installed:
         return
@@ -143,7 +144,7 @@ def _watch_threads() -> None:
     """Store an exception that ends a thread as an alert, after the existing hook has run. A run that the thread has
     opened crashes by it, unless somebody writes to it afterwards.
     """
-    from rollbook.run.failure import describe, report_thread, status_of
+    from rollbook.run.failure import leave_by, report_thread
 
     before = threading.excepthook
 
@@ -156,8 +157,7 @@ def _watch_threads() -> None:
                 its_own = [run for run in running if run._parts.opened_in is arguments.thread]
                 report_thread(its_own or running, arguments)
                 for run in its_own:
-                    kind = arguments.exc_type
-                    run._parts.left_by = run._program_rows(), status_of(kind), describe(arguments.exc_value)
+                    leave_by(run, arguments.exc_value)
 
     threading.excepthook = hook
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Protocol
 
+    from rollbook.run.open_run import OpenRun
+
     class _Records(Protocol):
         """The needed part of a run: writing rows of a table."""
 
@@ -69,6 +71,11 @@ def describe(error: BaseException | None) -> dict[str, Any] | None:
         if lines := _end_of_stderr(_trace(error)):
             failure["stderr"] = lines
     return failure
+
+
+def leave_by(run: OpenRun, error: BaseException | None) -> None:
+    """Let the run end by this exception, unless the program writes to it afterwards."""
+    run._parts.left_by = run._program_rows(), status_of(None if error is None else type(error)), describe(error)
 
 
 def report_in_alerts(run: _Records, message: str, failure: dict[str, Any]) -> None:

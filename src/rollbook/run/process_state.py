@@ -57,7 +57,7 @@ class Parts:
       begun_in: the id of the exception that was handled when the run was opened; that of None for none.
       followed_at: how many rows it had when another run of its kind was opened after it; None before that.
       opened_in: the thread that opened the run; None before it has.
-      left_by: what ended that thread by an exception: (the program's rows then, the status, the failure).
+      left_by: the exception of that thread, or of a pool's task: (the program's rows then, the status, the failure).
       above: the environment variables that named the parent's run before this run replaced them; {} if there were none.
       stores: (scope, checkpoint) -> values stored there since its last dump.
       counters: scope -> the recorders of episodes that count its environment steps.

@@ -489,6 +489,12 @@ class Run(Scope):
     def _attempt_entry(self) -> Attempt:
         return manifest.entry_of(self._about, self.attempt)
 
+    def _note_failure(self) -> None:
+        """Write the exception that the run has been left by, which is why it ended if the process is killed now."""
+        if self._parts.left_by is not None and self._writer.main and self.status == "running":
+            self._attempt_entry().failure = self._parts.left_by[2]
+            self._write_about()
+
     def _keep_formatted(self, text: str) -> None:
         self._parts.formatted_config = text
         self.write_config_files()
