@@ -10,6 +10,8 @@ from rollbook.stats import Study
 def plan_data(study: Study) -> dict[str, Any]:
     """A plan, its looks, and the verdicts of the last one, as plain data for JSON.
 
+    Args:
+      study: the plan with its looks.
     Returns:
       arms, seeds (of each group at the end; None: no end is planned), first_look (the fewest seeds of each that can
       decide), alpha, delta, floor, against, paired, note; looks: the fields of `stats.Look` for each look and pair,

@@ -114,6 +114,7 @@ def sweep(
       entries: runs; `group` is the configuration of a run.
       settings: configuration -> name -> value. Settings that do not differ are left out; the seed is not a setting.
       metric: the name of the score, for sentences.
+      higher_is_better: False for a loss.
       seed: seed of the permutations that estimate chance, 0 or more.
     Raises:
       BadInput: a seed below 0.

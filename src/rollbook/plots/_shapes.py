@@ -17,7 +17,12 @@ from rollbook.values.array_types import Floats, NDArray
 @brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """One run's rows: x and y [rows], in order of x, NaN and infinities included."""
+    """One run's rows.
+
+    Attributes:
+      x, y: [rows], in order of x, NaN and infinities included.
+      label: the name of the run.
+    """
 
     x: NDArray
     y: NDArray
@@ -56,7 +61,13 @@ class Line:
 @brief
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An event at one x: kind "checkpoint", "best" or "alert"."""
+    """An event at one x.
+
+    Attributes:
+      x: where it is on the axis.
+      kind: "checkpoint", "best" or "alert".
+      label: what it is called; "" for no text.
+    """
 
     x: float
     kind: str
@@ -97,6 +108,7 @@ class Bars:
       words: [rows], the method of the interval and the number of scores.
       zero: where a line marks "no difference"; None for no line.
       span: the range of the axis; None for that of the data.
+      remarks: sentences for the reader, shown below.
       neutral: whether all rows have one colour, because they are not groups.
       looks: [rows], which colour of the style; (): those of their indices.
     """
@@ -119,10 +131,16 @@ class Bars:
 @brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """Shares of a whole along an axis: `parts` is [names, points], positive and negative ones stacked separately.
+    """Shares of a whole along an axis. Positive and negative ones are stacked separately.
 
     Attributes:
+      title, axis: the title, and the name of the axis.
+      unit: of the parts.
+      x: [points], increasing.
+      names: of the parts.
+      parts: [names, points].
       total: [points], the expected sum of the parts; drawn as a line. None: unknown.
+      remarks: sentences for the reader, shown below.
     """
 
     title: str
@@ -138,7 +156,16 @@ class Stack:
 @brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Stages as bars along time: names, start and seconds [spans], one row per name."""
+    """Stages as bars along time, one row per name.
+
+    Attributes:
+      title: the title.
+      names: [spans], the stage of each; a/b is a part of a.
+      start: [spans], when each began, in seconds since the first one began.
+      seconds: [spans], how long each took.
+      marks: checkpoints and alerts, in the same seconds.
+      remarks: sentences for the reader, shown below.
+    """
 
     title: str
     names: tuple[str, ...]
@@ -151,10 +178,14 @@ class Spans:
 @brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Distributions along an axis: x [rows], and for each row edges and counts.
+    """Distributions along an axis.
 
     Attributes:
+      title, axis: the title, and the name of the axis.
+      x: [rows], where each distribution is.
+      edges, counts: for each row its edges, [bins + 1], and how many values are between them, [bins].
       low, high: [rows], the extremes of the values; NaN where unknown.
+      remarks: sentences for the reader, shown below.
     """
 
     title: str
@@ -170,7 +201,16 @@ class Cells:
 @brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Dots:
-    """Points of several kinds: x, y [points], kind [points] as numbers of `kinds`."""
+    """Points of several kinds.
+
+    Attributes:
+      title, axis, up: the title, and the names of the axis and of the vertical axis.
+      x, y: [points].
+      kind: [points], the index of each point's kind in `kinds`.
+      kinds: their names, in the order of their colours.
+      marks: checkpoints and alerts.
+      remarks: sentences for the reader, shown below.
+    """
 
     title: str
     axis: str
@@ -186,7 +226,16 @@ class Dots:
 @brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Threads:
-    """Runs across columns: values per column [runs] as floats or texts, and the result [runs], which colours them."""
+    """Runs across columns, each run a line.
+
+    Attributes:
+      title: the title.
+      columns: names of the columns.
+      values: for each column its values, [runs], floats or texts.
+      result: [runs], which colours the lines; NaN for none.
+      result_name: what it is.
+      remarks: sentences for the reader, shown below.
+    """
 
     title: str
     columns: tuple[str, ...]

@@ -92,6 +92,10 @@ def order_statistics(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats,
 def order_statistics_coverage(seeds: int, level: float = 0.95) -> float:
     """The minimum coverage of `order_statistics`; 1 - 2 ** (1 - n) if it is the range of the seeds.
 
+    Args:
+      seeds: how many.
+      level: the coverage that was asked for, above 0 and below 1.
+
     Source: Thompson (1936).
     """
     k = _outermost(seeds, level_of(level))

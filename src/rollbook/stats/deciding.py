@@ -87,6 +87,10 @@ def attainable(seeds: int, limit: float, paired: bool = False) -> float:
 def detectable(seeds: int, limit: float = 0.03, power: float = POWER) -> float:
     """The smallest difference, in standard deviations, that this many seeds of each arm find with this power.
 
+    Args:
+      seeds: of each arm.
+      limit: the p that a verdict must not exceed; 0.03 is that of a first look at one pair, without a plan.
+      power: the probability with which the difference is found.
     Returns:
       Infinity if so few seeds cannot decide whatever they score.
     """

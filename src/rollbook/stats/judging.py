@@ -72,7 +72,12 @@ class Tested:
 
 
 def least_p(n_a: int, n_b: int, paired: bool = False) -> float:
-    """The smallest p that `judge` can give for these numbers of seeds, whatever they score."""
+    """The smallest p that `judge` can give for these numbers of seeds, whatever they score.
+
+    Args:
+      n_a, n_b: seeds of the two arms; if they are paired, both are the number of pairs.
+      paired: whether equal seeds are compared with each other.
+    """
     if min(n_a, n_b) < 1:
         return 1.0
     if paired:
