@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rollbook
@@ -97,6 +99,23 @@ def test_a_sink_that_comes_when_all_is_sealed_and_merged_gets_everything(make_ru
     before = len(late.rows)
     Forwarder(run.folder, late, name="late").step()
     assert len(late.rows) == before
+
+
+def test_rows_whose_time_repair_could_not_read_reach_a_sink_all_the_same(make_run: Any) -> None:
+    run, sink = make_run(), Kept()
+    log = run.log()
+    for i in range(20):
+        log({"i": float(i)}, env_step=i)
+    run.writer.close()
+    seal_room.seal(run.folder, final=True)
+    for part in (run.folder / "data" / "metrics").rglob("*.parquet"):
+        rows = pq.read_table(part)
+        place = rows.schema.get_field_index("time")
+        unread = pa.nulls(rows.num_rows, rows.schema.field(place).type)
+        pq.write_table(rows.set_column(place, rows.schema.field(place).with_nullable(True), unread), part)
+    assert replay(run.folder, sink) == 20
+    assert sink.values("i") == [float(i) for i in range(20)]
+    assert 0.0 in {row.time for row in sink.rows}
 
 
 def test_a_sink_that_keeps_up_never_loads_pyarrow(make_run: Any, python: Any) -> None:

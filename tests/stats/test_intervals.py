@@ -40,6 +40,7 @@ from rollbook.stats import (
     whole_curve_band,
     winsorised_t,
 )
+from rollbook.stats.intervals import sentence_of_several
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -104,6 +105,21 @@ def test_another_level_claims_nothing() -> None:
     found = interval(rng().normal(size=12), "mean", rng=rng(), level=0.8)
     assert found.low is not None
     assert found.claim is None
+
+
+def test_an_interval_between_seeds_claims_what_holds_of_any_scores() -> None:
+    """Of n seeds the median lies outside the range in 2 of 2 ** n studies; two of six or more can say 95 %."""
+    claims = {n: interval(np.arange(float(n)), "median", rng=rng()).claim for n in (4, 5, 6, 12)}
+    assert claims == {4: 1 - 2 / 2**4, 5: 1 - 2 / 2**5, 6: 0.95, 12: 0.95}
+
+
+@pytest.mark.parametrize(("statistic", "name"), [("iqm", "IQM"), ("mean", "Mean"), ("median", "Median")])
+def test_several_groups_are_one_sentence_that_names_what_is_estimated(statistic: str, name: str) -> None:
+    found = [(label, interval(rng().normal(at, 1, 9), statistic, rng=rng())) for at, label in enumerate("ab")]
+    words = sentence_of_several(found)
+    assert words is not None
+    assert words.startswith(f"{name}: a ")
+    assert words.endswith("9 seeds of each).")
 
 
 def test_seeds_that_lack_a_task_are_left_out_and_counted() -> None:

@@ -347,6 +347,11 @@ def test_over_several_tasks_whole_seeds_change_sides_and_each_task_counts_alike(
     found = judge(a, b)
     scaled = judge(a * [1, 1000, 0.001], b * [1, 1000, 0.001])
     assert scaled.p_ranks == found.p_ranks
+    by_range, by_scaled = (
+        judge(a * scales, b * scales, common_scale=False) for scales in (np.ones(3), np.array([1, 1000, 0.001]))
+    )
+    assert by_scaled.p_means == by_range.p_means
+    assert by_scaled.difference == pytest.approx(by_range.difference)
     ranks = sum(np.argsort(np.argsort(task)) + 1 for task in np.concatenate([a, b]).T)
     sums = np.array([ranks[list(chosen)].sum() for chosen in itertools.combinations(range(12), 6)])
     far_off = np.abs(sums - sums.mean())
