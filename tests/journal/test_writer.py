@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from journal_reading import Read, read_frames, read_rows
 from line_by_line import at_line
 from rollbook.errors import LoggingFailed, RollbookWarning
-from rollbook.journal import log_function
+from rollbook.journal import last_numbers, list_writers, log_function
 from rollbook.journal.frames import decode, encode
 from rollbook.journal.unusual_calls import UnusualCalls
 from rollbook.journal.writer import Writer
@@ -38,6 +38,19 @@ def log_of(writer: Writer, **channel: Any) -> Callable[..., None]:
 def repeat(times: int, act: Callable[[], object]) -> None:
     for _ in range(times):
         act()
+
+
+@pytest.mark.parametrize("last", ["stream", "frames", "another stream"])
+def test_a_lane_ends_with_its_last_row_in_whichever_file_that_is(open_writer: Open, tmp_path: Path, last: str) -> None:
+    """A run that is taken over is cut there: what its former writer still writes does not count."""
+    log = log_of(open_writer())
+    rows: dict[str, dict[str, float]] = {"stream": {"a": 1.0}, "frames": {"rare": 1.0}, "another stream": {"b": 1.0}}
+    for key in ("stream", "another stream"):
+        repeat(10, lambda key=key: log(rows[key]))
+    log(rows["frames"])
+    log(rows[last])
+    (info,) = list_writers(tmp_path)
+    assert last_numbers(info) == {0: 22}
 
 
 @pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "pwrite"])
