@@ -51,6 +51,16 @@ class Watches:
         SEEN.append(dict(state))
 
 
+class Counts(Watches):
+    """Remembers that it was asked."""
+
+    name = "counts"
+
+    def look(self, columns: Any, now: float) -> Any:
+        SEEN.append("look")
+        return ()
+
+
 class Raises(Watches):
     """Fails at every look."""
 
@@ -450,6 +460,22 @@ def test_nothing_is_read_while_nothing_is_logged(make_run: Any, clock: Any) -> N
         clock.now += 1
         rules.step({})
     assert rules._looker is None, "an idle keeper has no thread for them"
+    rules.close()
+
+
+def test_rules_are_asked_at_once_when_rows_come_and_now_and_then_while_none_do(make_run: Any, clock: Any) -> None:
+    """Else a rule would be late, or none could say that a run stands still."""
+    run = make_run()
+    run.log()({"loss": 1.0})
+    rules = Rules(str(run.folder), [spec(Counts)], clock=clock)
+
+    def looks(rows: int, after: float) -> int:
+        clock.now += after
+        rules.step({"writer": {"0": rows}})
+        rules.wait(PATIENCE)
+        return SEEN.count("look")
+
+    assert [looks(1, 0), looks(1, 1), looks(2, 0), looks(2, 1), looks(2, 60), looks(3, 1)] == [1, 1, 2, 2, 3, 4]
     rules.close()
 
 
