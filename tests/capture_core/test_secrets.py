@@ -31,6 +31,19 @@ OTHER_NAMES = [
     "pad_token", "eos_token", "stop_tokens", "token_level", "tokens_per",
     "monkey", "keyboard", "passes", "compass", "author", "n_pass_steps", "reward_key", "tokenizer",
 ]  # fmt: skip
+KEYS_OF = [
+    "anthropic", "aws", "azure", "cohere", "comet", "gemini", "github", "google", "groq", "hf", "huggingface",
+    "mistral", "neptune", "openai", "together", "wandb", "weave",
+    "access", "account", "api", "auth", "encryption", "license", "private", "ssh",
+]  # fmt: skip
+TOKENS_OF_TEXTS = [
+    "begin", "bos", "end", "eos", "mask", "max", "min", "num",
+    "pad", "per", "sep", "special", "start", "stop", "think", "unk",
+]  # fmt: skip
+HASHES = [
+    "branch", "checksum", "commit", "digest", "etag", "fingerprint", "git", "hash", "hashes", "head", "id", "md5",
+    "oid", "ref", "rev", "revision", "sha", "sha1", "sha256", "snapshot", "tag", "tree", "uuid", "version",
+]  # fmt: skip
 CREDENTIALS = [
     "sk-abcdefghijklmnopqrstuv0123",
     "ghp_abcdefghijklmnopqrst0123",
@@ -44,6 +57,17 @@ CREDENTIALS = [
     "wandb_v1_abcdefghijklmnop0123",
     "nvapi-abcdefghijklmnopqrst",
     "github_pat_abcdefghijklmnopqrst0123",
+    *(f"{kind}_abcdefghijklmnopqrst0123" for kind in ("gho", "ghu", "ghs", "ghr", "api_org")),
+    *(f"xox{kind}-1234567890-abc" for kind in "aprs"),
+    "ASIAABCDEFGHIJKLMNOP",
+    "glpat-abcdefghijklmnop",
+    "AIzaabcdefghijklmnopqrstuvwxyz0123",
+    "pypi-abcdefghijklmnop",
+    "sk_live_abcdefghijklmnop",
+    "rk_test_abcdefghijklmnop",
+    "r8_abcdefghijklmnopqrstuvwxyz0123",
+    "ya29.abcdefghijklmnop",
+    "npm_abcdefghijklmnopqrstuvwxyz0123",
     "eyJhcGlfYWRkcmVzcyI6Imh0dHBzOi8vYXBwLm5lcHR1bmUuYWkiLCJhcGlfa2V5IjoiYWJjIn0=",
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA75\nabcd/+==\n-----END RSA PRIVATE KEY-----",
     "-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXktdjEA\\n",
@@ -84,6 +108,11 @@ HIDDEN_IN = [
     {"argv": ["--url", "https://me:X1@h/x"]},
     {"url": "https://h/x?api_key=X1&page=2"},
     {"a": [{"b": ({"pw": "X1"},)}]},
+    *({name: {"user": "X1"}} for name in ("cred", "password", "passwd")),
+    *({"url": f"https://h/x?{name}=X1"} for name in ("key", "sig", "signature", "code")),
+    *({"x": f"Server=h;{name}=X1"} for name in ("SharedAccessKey", "Password", "Pwd")),
+    *({"x": f"version 2, {name}: {HEX}"} for name in ("wandb", "token", "login", "key")),
+    {"header": "Basic X1X1X1X1"},
 ]
 """Configurations of which nothing but names may be kept."""
 
@@ -179,6 +208,19 @@ def test_a_long_text_is_gone_through_once() -> None:
 def test_a_name_of_a_secret_hides_its_value(name: str) -> None:
     assert is_secret_name(name)
     assert hidden(name, "anything at all") == HIDDEN
+
+
+def test_the_key_of_a_service_or_of_a_door_is_a_secret_and_a_token_of_a_text_is_none() -> None:
+    assert [kind for kind in KEYS_OF if not is_secret_name(f"{kind}_key")] == []
+    assert [kind for kind in TOKENS_OF_TEXTS if is_secret_name(f"{kind}_token")] == []
+    assert is_secret_name("myapikey")
+    assert is_secret_name("credential_path")
+
+
+def test_forty_digits_are_a_hash_where_a_name_or_a_word_before_says_so() -> None:
+    assert [name for name in HASHES if hidden(name, HEX) != HEX] == []
+    words = [*HASHES, "checked out at", "checkout", "cloned", "merge", "merged", "parent", "reset to"]
+    assert [text for word in words if without_secrets(text := f"now {word} {HEX}") != text] == []
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 HIDDEN = "***"
 
 _SECRET = ("secret", "passw", "passphrase", "credential", "apikey", "cookie", "authorization")  # anywhere in a name
-_SECRET_ENDS = frozenset({"auth", "cred", "pas", "pass", "pw", "pwd", "token"})
+_SECRET_ENDS = frozenset({"auth", "cred", "pas", "pw", "pwd", "token"})  # without an "s" at the end
 _HOLDERS = frozenset({"secret", "credential", "cred", "password", "passwd"})  # all texts below such a name are secrets
 _KEY_OF = frozenset({"access", "account", "api", "auth", "encryption", "license", "private", "ssh"})
 # fmt: off
