@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Any, Generic, TypeVar
 
-from rollbook.health._config import configured_total
+from rollbook.health._config import configured_total, setting_in
 from rollbook.health._keyed import Spellings, at_clock, in_order, meaning
 from rollbook.health._memory import Memory, wholly_remembered
 from rollbook.schema.records import Alert, RunInfo
@@ -66,6 +66,8 @@ class ReturnRule(Generic[ReturnMemory]):
     tables: frozenset[str] = frozenset({"metrics", "episodes"})
     needs_start = True
     """Compares with the first rows of the run; a keeper that cannot have them does not ask it."""
+    knows_self_play = False
+    """Whether it judges a policy that plays against itself, too: half of the games are won, whatever is learned."""
 
     def __init__(self) -> None:
         self.memory = self.remembers()
@@ -77,14 +79,16 @@ class ReturnRule(Generic[ReturnMemory]):
         self._spellings = Spellings()
         self.size = BLOCK
         self.memory = self.remembers()
+        self._sides = Sides(run.config)
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return self.memory.plain()
+        return {**self.memory.plain(), "sides": self._sides.rows}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         self.memory = wholly_remembered(self.remembers, state)
+        self._sides.rows = int(state.get("sides", 0))
         self.choose(self.memory.series)
 
     def choose(self, series: str) -> None:
@@ -95,7 +99,9 @@ class ReturnRule(Generic[ReturnMemory]):
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         column = self.returns(columns)
-        return () if column is None else in_order(list(self.take(column)))
+        self._sides.take(columns)
+        alerts = [] if column is None else in_order(list(self.take(column)))
+        return alerts if self.knows_self_play or not self._sides.are_one_policy() else ()
 
     def returns(self, columns: Columns) -> Column | None:
         """The new returns, None for none."""
@@ -176,6 +182,57 @@ class ReturnRule(Generic[ReturnMemory]):
             self.memory.series,
             where["clocks"],
         )
+
+
+_SELF_PLAY = ("self_play", "selfplay", "self-play")
+_OFF = (False, 0, "", "none", "no", "false", "off")
+_ZERO_SUM_ROWS = 5
+
+
+class Sides:
+    """Whether the run is self-play: its configuration says so (`self_play`, as ML-Agents calls it, too), or the returns
+    of the sides, `return/black` and `return/white`, add up to zero in each row.
+
+    Args:
+      config: of the run.
+    Attributes:
+      rows: in how many rows they did; -1 once they did not.
+    """
+
+    __slots__ = ("_groups", "_is_set", "_keys", "rows")
+
+    def __init__(self, config: Any) -> None:
+        settings = (setting_in(config, name) for name in _SELF_PLAY)
+        words = [setting.lower() if isinstance(setting, str) else setting for setting in settings]
+        self._is_set = any(word is not None and word not in _OFF for word in words)
+        self._keys: tuple[str, ...] = ()
+        self._groups: list[list[str]] = []
+        self.rows = 0
+
+    def are_one_policy(self) -> bool:
+        """Whether it is."""
+        return self._is_set or self.rows >= _ZERO_SUM_ROWS
+
+    def take(self, columns: Columns) -> None:
+        """New rows."""
+        keys = tuple(columns.keys("metrics"))
+        if keys != self._keys:
+            self._keys, below = keys, dict[str, list[str]]()
+            for key in keys:
+                stem, slash, _side = key.rpartition("/")
+                if slash and ("return" in stem.lower() or "reward" in stem.lower()) and not stem.startswith("eval"):
+                    below.setdefault(stem, []).append(key)
+            self._groups = [own for own in below.values() if len(own) > 1]
+        for own in self._groups if self.rows >= 0 else ():
+            sides = [columns.column(key).values for key in own]
+            if any(len(side) != len(sides[0]) for side in sides):
+                continue
+            for values in zip(*sides, strict=True):
+                most = max(map(abs, values))
+                if abs(sum(values)) > 1e-6 * most:
+                    self.rows = -1
+                    return
+                self.rows += most > 0
 
 
 _STAGE = re.compile(

@@ -78,6 +78,7 @@ class BelowEarlier(ReturnRule[_Curve]):
 
     remembers = _Curve
     name = "below_earlier"
+    knows_self_play = True
     source = "rollbook's own: measured on the healthy trainings of benchmarks/health, five earlier ones of each"
     given: Sequence[EarlierRun] = ()
     """Further earlier runs, in addition to those in the folder of the project."""

@@ -41,6 +41,7 @@ class EvaluationGap(ReturnRule[_Gap]):
 
     remembers = _Gap
     name = "evaluation_gap"
+    knows_self_play = True
     source = "rollbook's own: an evaluation without exploration is seldom worse than training"
 
     def __init__(self, share: float = 0.8, rows: int = 4) -> None:

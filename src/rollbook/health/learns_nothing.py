@@ -29,6 +29,10 @@ _MANY = 40
 another."""
 
 
+_OUTCOMES = 3
+"""Returns of so few values are lost, drawn and won games."""
+
+
 class _Progress(Returns):
     """Also the last returns, how many there were, their highest, and whether they were judged or noted; of means over
     many answers, the first and the last `_MANY`."""
@@ -151,10 +155,17 @@ class LearnsNothing(ReturnRule[_Progress]):
             return  # most of the first returns were already the best: the policy was good from the start
         is_no_better = best <= memory.start + 2 * max(memory.spread / self.size**0.5, 1e-9)
         if is_no_better and max(above(last, first), rise(first)) <= _CLEAR:  # else it learned, perhaps among the first
+            many_values = {*first, *last}
+            silence = (
+                '; in self-play half of the games are won: log a rating as "elo", set config={"self_play": True}, or '
+                'rules=["-learns_nothing"]'
+                if len(many_values) <= _OUTCOMES
+                else ""
+            )
             yield self.alert(
                 f"of the last {len(last)} returns the best {self.size} are {best:.4g} on average, the first "
                 f"{self.size} were {memory.start:.4g}: nothing was learned so far; look at what the policy sees, at "
-                "the sign of its loss, and whether it is updated",
+                f"the sign of its loss, and whether it is updated{silence}",
                 where,
                 level,
                 now=sum(last[-self.size :]) / self.size,
