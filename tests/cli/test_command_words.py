@@ -267,6 +267,11 @@ def test_compare_without_a_metric_is_by_the_score_that_the_runs_have_and_says_wh
     for question in ("seeds", "curves"):
         assert said.strip() in call(question, "test-return").output.replace("\n", " "), question
         assert said.strip() not in call(question, "test-return", f"--{NAMES[question]}", "test/return").output, question
+    assert said.strip() in call("sweep", "test-return").stdout.replace("\n", " ")
+    assert said.strip() not in call("sweep", "test-return", "--metric", "test/return").stdout.replace("\n", " ")
+    assert call("report", "test-return", "-o", "unnamed.html").exit_code == 0
+    assert call("report", "test-return", "--metric", "test/return", "-o", "named.html").exit_code == 0
+    assert [said.strip() in Path(f"{name}.html").read_text() for name in ("unnamed", "named")] == [True, False]
     assert call("plot", "test-return").stdout.startswith("test/return by what differs")
     assert "By rollout/ep_rew_mean," in call("compare", "rollout-ep_rew_mean").stdout, "whatever a tool calls it"
     assert call("plot", "update-entropy").exit_code == 1

@@ -138,7 +138,8 @@ class Doors(NamedTuple):
     def http(self, name: str, folder: str, ask: dict[str, Any]) -> Any:
         given = dict(ask)
         runs = self._runs(folder, given.pop("where", None))
-        given |= {many: [given.pop(one)] for many, one in SEVERAL.get(name, {}).items() if one in given}
+        several = SEVERAL.get(name, {}).items()
+        given |= {many: [key] for many, one in several if one in given and (key := given.pop(one))}
         if name == "series":
             given |= {"points": None, "fields": FIELDS} | given
             given["keys"] = [given["keys"]] if isinstance(given["keys"], str) else given["keys"]

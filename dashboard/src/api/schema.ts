@@ -342,7 +342,7 @@ export interface CurveEntry {
 
 /** A key of groups of runs along an axis: centre, interval and the number of runs at each point. */
 export interface CurvesAsk {
-  keys: string[];
+  keys?: string[];
   by?: string | NamedRuns[] | null;
   x?: string | null;
   start?: number | null;

@@ -225,7 +225,7 @@ export class Copy implements Source {
       statistic: "iqm",
     });
     const index = await this.json<CurveIndex>("curves/index.json");
-    for (const key of query.keys) {
+    for (const key of query.keys ?? []) {
       for (const group of Array.isArray(query.by) ? query.by : []) {
         const file = index[together(group.runs)]?.[key];
         if (file)

@@ -12,7 +12,13 @@ from rollbook.runs.questions import Curves
 
 @click.command()
 @runs_options
-@click.option("--metric", "-m", "metrics", multiple=True, help="The metric; may be repeated.")
+@click.option(
+    "--metric",
+    "-m",
+    "metrics",
+    multiple=True,
+    help="The metric; may be repeated. Without it, the score that the runs have.",
+)
 @click.option(
     "--by",
     type=kind_of(Curves, "by"),

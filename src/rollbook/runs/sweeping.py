@@ -17,7 +17,7 @@ from rollbook.runs.groups import begun_first, name_of, seed_of, units_of
 from rollbook.runs.measures import level_of, score_named
 from rollbook.runs.questions import Sweep
 from rollbook.runs.source import Row, Source
-from rollbook.runs.usual_score import metrics_of
+from rollbook.runs.usual_score import metrics_of, taken
 from rollbook.schema.aliases import lower_is_better
 from rollbook.schema.status import ENDED_BADLY
 from rollbook.system.brief import screenful
@@ -112,6 +112,7 @@ def swept(ask: Sweep, source: Source) -> Swept:
     rows = [row for group in groups for row in group.members]
     metrics = metrics_of(source, rows)
     metric = ask.metric or next(iter(metrics), "")
+    chosen = [taken(metric)] if metric and not ask.metric else []
     scored, end = (
         scores_at(source, rows, metric, score_named(ask.score, metric), ask.x, ask.at) if metric else ({}, ScoreEnd())
     )
@@ -141,7 +142,8 @@ def swept(ask: Sweep, source: Source) -> Swept:
         higher_is_better=not lower,
         seed=ask.seed,
     )
-    careful = [fact.remark for fact in mixed(rows, [project] * len(rows), "", None)]
+    careful = [fact.remark for fact in chosen]
+    careful += [fact.remark for fact in mixed(rows, [project] * len(rows), "", None)]
     return Swept(
         project=project,
         projects={name: (len(of_project[name]), len(each)) for name, each in configurations.items()},

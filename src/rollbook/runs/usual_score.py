@@ -31,7 +31,12 @@ def usual_score(source: Source, rows: Sequence[Row], asked: str) -> Fact:
         raise BadInput(
             f"{asked}: no key of these runs is called like a score.", f"Say which key. They have {offered}{more}"
         )
-    return Fact("usual score", values={"metric": first})
+    return taken(first)
+
+
+def taken(metric: str) -> Fact:
+    """The fact that nobody named a key and this one was taken."""
+    return Fact("usual score", values={"metric": metric})
 
 
 def metrics_of(source: Source, rows: Sequence[Row]) -> list[str]:

@@ -78,7 +78,8 @@ def _fields(
             usual = defaults[option.name] if option.amount and option.name in defaults else option.default
             default = () if usual is msgspec.NODEFAULT else (usual,)
             if option.name in several:
-                described, default = Annotated[list[kind], msgspec.Meta(description=option.words)], ()
+                described = Annotated[list[kind], msgspec.Meta(description=option.words)]
+                default = default and ([],)
             fields.append((several.get(option.name, option.name), described, *default))
     return fields
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rollbook.book import Book
-from rollbook.errors import RollbookError
 from rollbook.runs.absent import empty_set
 from rollbook.runs.comparing import MOST_GROUPS
 from rollbook.runs.questions import Fields
@@ -45,7 +44,7 @@ def write(
     Args:
       what: a book, or a run set.
       path: of the page.
-      metric: one key or several; None takes the canonical scores that the runs have.
+      metric: one key or several; None takes the score that the runs have, as `compare` does; the page names it.
       by: the fields whose values are compared, or "auto", what differs in the configuration; None compares nothing.
       x: the axis of curves.
       comparison: further arguments of `RunSet.compare`: score, plan, delta, floor, task, normalise.
@@ -107,8 +106,10 @@ def _group(runs: RunSet, keys: list[str], by: Fields | None, x: str | None, comp
     projects = ", ".join(dict.fromkeys(str(row["project"]) for row in runs.rows()))
     page = Page(f"{projects}: {amount(len(runs), 'run')}")
     page.text(f"Written {_when()}.")
-    keys = keys or [key for key in _CANONICAL[:2] if _some_has(runs, key)]
-    keys = keys or [usual_score(Files(runs.rows(), runs.root), runs.rows(), "report").values["metric"]]
+    if not keys:
+        usual = usual_score(Files(runs.rows(), runs.root), runs.rows(), "report")
+        page.text(usual.remark)
+        keys = [usual.values["metric"]]
     for key in keys:
         _metric(page, runs, key, by, x, comparison)
     page.text("runs", "h2")
@@ -164,14 +165,6 @@ def _different(runs: RunSet) -> list[str]:
     """The first few settings that differ between the runs."""
     names = [each.name for each in runs.diff(kinds=["config"])]
     return names[:6]
-
-
-def _some_has(runs: RunSet, key: str) -> bool:
-    try:
-        runs[:20].series(key, points=1)
-    except RollbookError:
-        return False
-    return True
 
 
 def _shown_keys(book: Book) -> list[str]:

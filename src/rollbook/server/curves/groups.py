@@ -17,6 +17,7 @@ from rollbook.errors import RollbookError, UnknownKey
 from rollbook.runs.curving import FEW_DRAWS, refined
 from rollbook.runs.groups import grouped
 from rollbook.runs.questions import Curves
+from rollbook.runs.usual_score import usual_score
 from rollbook.server.asking import asked_of, shape_of
 from rollbook.server.curves.memory import Memory, unread
 from rollbook.server.curves.series import EntryError, version_of
@@ -90,15 +91,25 @@ def group_curves(context: ServerContext, ask: Ask) -> Streamed:
     check_range(asked.start, asked.stop)
     if not 1 <= asked.draws <= _MOST_DRAWS:
         raise Refused("too_large", f"draws={asked.draws:,}; from 1 to {_MOST_DRAWS:,}")
-    keys = list(dict.fromkeys(asked.keys))
+    keys = [key for key in dict.fromkeys(asked.keys) if key]
     question, rows = asked_of(context, ask, Curves, key="")
     if len(rows) * len(keys) > 4 * context.limits.series:
         raise Refused("too_large", f"{len(keys)} keys of so many runs are too many at once", "Ask in parts.")
-    return Streamed(MEDIA_TYPE, _frames(context, rows, keys, question, asked.refine))
+    remarks: list[str] = []
+    if not keys and rows:
+        source = Memory(context, rows)
+        usual = usual_score(source, source.rows, "curves")
+        keys, remarks = [usual.values["metric"]], [usual.remark]
+    return Streamed(MEDIA_TYPE, _frames(context, rows, keys, question, asked.refine, remarks))
 
 
 def _frames(
-    context: ServerContext, rows: list[RunRow], keys: list[str], question: Curves, refine: bool
+    context: ServerContext,
+    rows: list[RunRow],
+    keys: list[str],
+    question: Curves,
+    refine: bool,
+    remarks: Sequence[str],
 ) -> Iterator[bytes]:
     if not keys or not rows:
         yield Frame().pack(last=True, took_ms=0.0)
@@ -112,7 +123,9 @@ def _frames(
         try:
             for found in answers(context, rows, ask, stamps, keys[number + 1 :], refine=refine):
                 frame = Frame()
-                frame.entries = [_entry(name, found, ask, frame) for name in asked or found.members]
+                entries = [_entry(name, found, ask, frame) for name in asked or found.members]
+                entries[0].notes = [*map(plain, remarks), *entries[0].notes]
+                frame.entries = [*entries]
                 last = number + 1 == len(keys) and not found.preliminary
                 yield frame.pack(last=last, took_ms=round((time.perf_counter() - began) * 1e3, 1))
         except (RollbookError, OSError) as err:
