@@ -24,8 +24,9 @@ for folder in sys.argv[1:]:
         run.log_text("words", "some")
         run.finish()
         book = rollbook.open(folder).one("p/" + keeper)
-        asked = book.sql("select count(x) from metrics").fetchall() == [(50,)]
-        print(json.dumps([book.metrics(["x"]).num_rows, asked, book.problems(), run.bill()["drops"], book.status]))
+        if keeper == "inline":  # one of each folder
+            assert book.sql("select count(x) from metrics").fetchall() == [(50,)]
+        print(json.dumps([book.metrics(["x"]).num_rows, book.problems(), run.bill()["drops"], book.status]))
 """
 NAMES = [b"r\xc3\xbcns", b"r\xffns", b"r ns\n%41'\"", b"[r]*?{a,b}$x"]
 
@@ -49,7 +50,7 @@ def test_a_run_is_recorded_sealed_and_read_whatever_its_folder_is_called(
     ran = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
     told = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert told == [[50, True, [], {}, "finished"]] * 2 * len(NAMES), ran.stderr.decode()
+    assert told == [[50, [], {}, "finished"]] * 2 * len(NAMES), ran.stderr.decode()
     for folder in folders:
         for run in os.scandir(os.path.join(folder, b"p")):
             assert not os.path.exists(os.path.join(run.path, b"data", b"journal")), "all is sealed"

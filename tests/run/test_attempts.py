@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,22 +14,30 @@ from typing import Any
 import pytest
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.errors import NothingToResume, RollbookWarning
 from waiting import until
 
 Start = Callable[..., rollbook.Run]
 
 
-def killed(root: Path, body: str, *, keeper: str = "inline") -> subprocess.CompletedProcess[str]:
-    """Run a program that opens `run` and is killed by SIGKILL at its end."""
-    code = (
-        "import os, signal, time, rollbook\n"
-        f"run = rollbook.init('project', 'name', dir={str(root)!r}, sinks=[], keeper={keeper!r}, resume='allow')\n"
-        f"{body}\nos.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    return done
+Killed = Callable[[str], None]
+
+
+@pytest.fixture
+def killed(root: Path, interpreter: Interpreter) -> Killed:
+    """Runs a program that opens `run` and is killed by SIGKILL at its end."""
+
+    def run(body: str) -> None:
+        code = (
+            "import os, signal, time, rollbook\n"
+            f"run = rollbook.init('project', 'name', dir={str(root)!r}, sinks=[], keeper='inline', resume='allow')\n"
+            f"{body}\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        done = interpreter.run(code, env=os.environ)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+
+    return run
 
 
 # -- the summary
@@ -48,8 +55,8 @@ run.log({"x": 1.0}, env_step=1)
 """
 
 
-def test_a_summary_that_was_set_late_survives_sigkill(root: Path, start: Start) -> None:
-    killed(root, LATE)
+def test_a_summary_that_was_set_late_survives_sigkill(killed: Killed, root: Path, start: Start) -> None:
+    killed(LATE)
     (book,) = rollbook.open(root)
     assert json.loads((book.path / "run.json").read_text())["summary"] == {}  # only the journal has it
     assert book.summary.items() >= {"best": 13.0}.items()
@@ -62,13 +69,13 @@ def test_a_summary_that_was_set_late_survives_sigkill(root: Path, start: Start) 
     assert json.loads((book.path / "run.json").read_text())["summary"] == {"best": 13.0, "last": "b"}
 
 
-def test_a_summary_survives_several_killed_attempts_and_the_sealing_of_each(root: Path) -> None:
+def test_a_summary_survives_several_killed_attempts_and_the_sealing_of_each(killed: Killed, root: Path) -> None:
     from rollbook.storage.sealing.folder import seal
 
-    killed(root, LATE)
+    killed(LATE)
     (book,) = rollbook.open(root)
     seal(book.path, final=True)
-    killed(root, LATE.replace("13.0", "14.0") + "run.summary['second'] = [1, 2]\n")
+    killed(LATE.replace("13.0", "14.0") + "run.summary['second'] = [1, 2]\n")
     assert rollbook.open(root)[0].summary.items() >= {"best": 14.0, "second": [1, 2]}.items()
     seal(book.path, final=True)
     assert rollbook.open(root)[0].summary.items() >= {"best": 14.0, "second": [1, 2]}.items()
@@ -80,14 +87,16 @@ for step, score in {rows}:
 """
 
 
-def test_what_a_summary_fills_in_by_itself_is_that_of_all_killed_attempts(root: Path, start: Start) -> None:
+def test_what_a_summary_fills_in_by_itself_is_that_of_all_killed_attempts(
+    killed: Killed, root: Path, start: Start
+) -> None:
     from rollbook.storage.sealing.folder import seal
 
-    killed(root, SCORED.format(rows=[(10, 1.0), (20, 9.0), (30, 5.0)]))
+    killed(SCORED.format(rows=[(10, 1.0), (20, 9.0), (30, 5.0)]))
     (book,) = rollbook.open(root)
     assert book.summary.items() >= {"test/return.last": 5.0, "test/return.best": 9.0, "length.env_step": 30}.items()
     seal(book.path, final=True)
-    killed(root, SCORED.format(rows=[(40, 2.0)]))
+    killed(SCORED.format(rows=[(40, 2.0)]))
     seal(book.path, final=True)
     expected = {"test/return.last": 2.0, "test/return.best": 9.0, "length.env_step": 40}
     assert rollbook.open(root)[0].summary.items() >= expected.items()
@@ -186,8 +195,8 @@ def test_the_seed_cannot_be_assigned(start: Start) -> None:
 # -- attempts
 
 
-def test_one_kill_and_one_resume_are_two_attempts(root: Path, start: Start) -> None:
-    killed(root, "run.log({'x': 1.0}, env_step=1); run.save_checkpoint({'w': 1}); run.log({'x': 2.0}, env_step=2)")
+def test_one_kill_and_one_resume_are_two_attempts(killed: Killed, root: Path, start: Start) -> None:
+    killed("run.log({'x': 1.0}, env_step=1); run.save_checkpoint({'w': 1}); run.log({'x': 2.0}, env_step=2)")
     run = start(resume="must")
     run.log_text("env/spec", "CartPole-v1")  # the program took its time to start
     run._parts.ticker._cost_due = 0.0
@@ -211,8 +220,8 @@ def test_a_run_in_which_nothing_is_logged_any_more_writes_nothing_by_itself(star
     assert rows == [2, 2, 2, 4, 4, 4]  # what rollbook costs is told once after each row
 
 
-def test_must_with_nothing_to_restore_raises(root: Path, start: Start) -> None:
-    killed(root, "run.log({'x': 1.0}, env_step=1)")
+def test_must_with_nothing_to_restore_raises(killed: Killed, root: Path, start: Start) -> None:
+    killed("run.log({'x': 1.0}, env_step=1)")
     run = start(resume="must")
     with pytest.raises(NothingToResume, match="no such checkpoint"):
         run.restore()
@@ -220,10 +229,12 @@ def test_must_with_nothing_to_restore_raises(root: Path, start: Start) -> None:
 
 
 @pytest.mark.parametrize("end", ["finished", "killed"])
-def test_what_was_stored_and_not_dumped_survives_a_plain_resume(end: str, root: Path, start: Start) -> None:
+def test_what_was_stored_and_not_dumped_survives_a_plain_resume(
+    end: str, killed: Killed, root: Path, start: Start
+) -> None:
     body = "run.scope('train').store(x=1.0); run.scope('train').store(x=3.0, y=7.0)"
     if end == "killed":
-        killed(root, body)
+        killed(body)
     else:
         run = start()
         exec(body)

@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.book import Book, questions
 from rollbook.book.questions import asked_log
 from rollbook.cli.app import app
 from rollbook.run.console import Console
 from rollbook.system.tuning import TUNING
-from sealing_forks import python_path
 from waiting import until
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ(!?) ?")
@@ -48,22 +48,28 @@ def console(tmp_path: Path) -> Iterator[Console]:
     console.close()
 
 
-def script(body: str, root: Path, *, expect: int = 0, env: dict[str, str] | None = None, **options: Any) -> Book:
-    """Run a program that opens a run, as `run`, and does the body; its book."""
+Script = Callable[..., Book]
+
+
+@pytest.fixture
+def script(tmp_path: Path, interpreter: Interpreter) -> Script:
+    """Runs a program that opens a run, as `run`, and does the body; its book."""
     head = (
         "import os, sys, threading, signal, rollbook\n"
         "run = rollbook.init('p', 'n', dir=sys.argv[1], sinks=[], rules=(), keeper='inline')\n"
     )
-    environment = {**os.environ, "PYTHONPATH": python_path(Path(rollbook.__file__).parent.parent), **(env or {})}
-    done = subprocess.run(
-        [sys.executable, "-c", head + body, str(root)], env=environment, capture_output=True, timeout=600, **options
-    )
-    assert done.returncode == expect, done.stderr
-    return rollbook.open(root).one()
+
+    def run(body: str, root: Path = tmp_path, *, expect: int = 0, env: dict[str, str] | None = None) -> Book:
+        done = interpreter.run(head + body, root, env={**os.environ, **(env or {})})
+        assert done.returncode == expect, done.stderr
+        return rollbook.open(root).one()
+
+    return run
 
 
-def test_what_a_script_prints_is_kept_with_times_and_streams_and_printed_as_before(tmp_path: Path) -> None:
+def test_what_a_script_prints_is_kept_with_times_and_streams_and_printed_as_before(script: Script) -> None:
     body = (
+        "sys.stdout.reconfigure(encoding='utf-8', errors='backslashreplace')\n"
         "print('loss', 0.5)\n"
         "print('two', end=' '); print('parts')\n"
         "sys.stderr.write('a warning\\n')\n"
@@ -72,7 +78,7 @@ def test_what_a_script_prints_is_kept_with_times_and_streams_and_printed_as_befo
         "print('\\x1b[31mred\\x1b[0m and \\ud800 \\x00')\n"
         "print('no end', end='')\n"
     )
-    book = script(body, tmp_path, env={"PYTHONIOENCODING": "utf-8:backslashreplace"})
+    book = script(body)
     assert kept(book.path) == [
         ("", "loss 0.5"),
         ("", "two parts"),
@@ -88,37 +94,36 @@ def test_what_a_script_prints_is_kept_with_times_and_streams_and_printed_as_befo
     assert book.log()[0].time is not None
 
 
-def test_a_run_whose_program_prints_nothing_has_no_file_for_it(tmp_path: Path) -> None:
-    book = script("run.log({'a': 1.0})", tmp_path)
+def test_a_run_whose_program_prints_nothing_has_no_file_for_it(script: Script) -> None:
+    book = script("run.log({'a': 1.0})")
     assert not Path(book.path, "log").exists()
     assert book.logs() == []
 
 
 @pytest.mark.parametrize(("body", "env"), [("", {"ROLLBOOK_CONSOLE": "0"}), ("sys.ps1 = '>>> '", {})])
 def test_at_a_prompt_or_if_told_so_nothing_is_kept_and_no_stream_is_touched(
-    tmp_path: Path, body: str, env: dict[str, str]
+    script: Script, body: str, env: dict[str, str]
 ) -> None:
     book = script(
         f"run.finish()\n{body}\n"
         "run = rollbook.init('p', 'n', dir=sys.argv[1], sinks=[], rules=(), keeper='inline', resume='must')\n"
         "assert 'write' not in vars(sys.stdout)\nprint('hello')\n",
-        tmp_path,
         env=env,
     )
     assert book.logs() == []
 
 
-def test_streams_are_as_they_were_after_the_last_run(tmp_path: Path) -> None:
+def test_streams_are_as_they_were_after_the_last_run(script: Script) -> None:
     body = (
         "assert 'write' in vars(sys.stdout) and sys.stdout is sys.__stdout__\n"
         "run.finish()\n"
         "assert 'write' not in vars(sys.stdout) and 'write' not in vars(sys.stderr)\n"
         "print('later')\n"
     )
-    assert script(body, tmp_path).logs() == []
+    assert script(body).logs() == []
 
 
-def test_who_wraps_a_stream_meanwhile_keeps_his_wrapper(tmp_path: Path) -> None:
+def test_who_wraps_a_stream_meanwhile_keeps_his_wrapper(script: Script) -> None:
     """As other loggers do."""
     body = (
         "seen, before = [], sys.stdout.write\n"
@@ -126,10 +131,10 @@ def test_who_wraps_a_stream_meanwhile_keeps_his_wrapper(tmp_path: Path) -> None:
         "sys.stdout.write = own\nprint('a')\nrun.finish()\nprint('b')\n"
         "assert seen == ['a', '\\n', 'b', '\\n'] and sys.stdout.write is own\n"
     )
-    assert texts(script(body, tmp_path).path) == ["a"]
+    assert texts(script(body).path) == ["a"]
 
 
-def test_a_program_that_tees_its_output_is_kept_once(tmp_path: Path) -> None:
+def test_a_program_that_tees_its_output_is_kept_once(script: Script) -> None:
     body = (
         "class Tee:\n"
         "    def __init__(self, stream): self.stream = stream\n"
@@ -137,10 +142,10 @@ def test_a_program_that_tees_its_output_is_kept_once(tmp_path: Path) -> None:
         "    def flush(self): self.stream.flush()\n"
         "sys.stdout = Tee(sys.stdout)\nprint('teed')\n"
     )
-    assert texts(script(body, tmp_path).path) == ["teed"]
+    assert texts(script(body).path) == ["teed"]
 
 
-def test_the_traceback_that_ends_a_program_is_its_last_words(tmp_path: Path) -> None:
+def test_the_traceback_that_ends_a_program_is_its_last_words(tmp_path: Path, script: Script) -> None:
     for body in ("print('on')\nraise ValueError('why')", "print('on')\nwith run: raise ValueError('why')"):
         root = tmp_path / str(len(body))
         lines = kept(script(body, root, expect=1).path)
@@ -149,13 +154,13 @@ def test_the_traceback_that_ends_a_program_is_its_last_words(tmp_path: Path) -> 
         assert [text for _, text in lines].count("ValueError: why") == 1
 
 
-def test_after_sigkill_every_line_is_there_that_was_printed(tmp_path: Path) -> None:
+def test_after_sigkill_every_line_is_there_that_was_printed(script: Script) -> None:
     body = "for n in range(500): print('line', n)\nprint('\\rbar 10%', end='')\nos.kill(os.getpid(), signal.SIGKILL)\n"
-    book = script(body, tmp_path, expect=-signal.SIGKILL)
+    book = script(body, expect=-signal.SIGKILL)
     assert texts(book.path)[:500] == [f"line {n}" for n in range(500)]
 
 
-def test_children_print_on_their_own_account(tmp_path: Path) -> None:
+def test_children_print_on_their_own_account(script: Script) -> None:
     body = (
         "import warnings; warnings.simplefilter('ignore', DeprecationWarning)\n"  # Python 3.12 and later, of a fork
         "print('before')\n"
@@ -164,10 +169,10 @@ def test_children_print_on_their_own_account(tmp_path: Path) -> None:
         "os.system('echo from a shell')\n"
         "print('after')\n"
     )
-    assert texts(script(body, tmp_path).path) == ["before", "after"]
+    assert texts(script(body).path) == ["before", "after"]
 
 
-def test_a_signal_handler_that_prints_and_threads_that_print_lose_no_line_and_never_hang(tmp_path: Path) -> None:
+def test_a_signal_handler_that_prints_and_threads_that_print_lose_no_line_and_never_hang(script: Script) -> None:
     body = (
         "told = [0]\n"
         "def tell(*_):\n    told[0] += 1\n    sys.stdout.write(f'signal {told[0]}\\n')\n"
@@ -180,7 +185,7 @@ def test_a_signal_handler_that_prints_and_threads_that_print_lose_no_line_and_ne
         "signal.setitimer(signal.ITIMER_REAL, 0)\n"
         "run.summary['told'] = told[0]\n"
     )
-    book = script(body, tmp_path)
+    book = script(body)
     errors = [text for mark, text in kept(book.path) if mark == "!"]
     assert sorted(errors) == sorted(f"{k}:{n}" for k in range(4) for n in range(500))
     for k in range(4):
@@ -191,9 +196,10 @@ def test_a_signal_handler_that_prints_and_threads_that_print_lose_no_line_and_ne
     assert sorted(said) == sorted(f"signal {n}" for n in range(1, told + 1))
 
 
-def test_a_disk_that_takes_nothing_costs_lines_and_no_print(tmp_path: Path, capfd: Any) -> None:
+def test_a_disk_that_takes_nothing_costs_lines_and_no_print(script: Script) -> None:
     body = (
         "import resource, warnings\n"
+        "for stream in (1, 2): os.dup2(os.pipe()[1], stream)\n"  # no files, which the limit would be for, too
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "print('kept')\n"
         "size = os.path.getsize(run.folder / 'log' / 'console.log')\n"
@@ -202,7 +208,7 @@ def test_a_disk_that_takes_nothing_costs_lines_and_no_print(tmp_path: Path, capf
         "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
         "print('kept again')\n"
     )
-    book = script(body, tmp_path)
+    book = script(body)
     assert [text for mark, text in kept(book.path) if not mark] == ["kept", "kept again"]
 
 
@@ -369,7 +375,9 @@ def test_a_line_that_comes_while_the_lines_before_are_read_is_followed(
     assert [line.split(" ", 1)[1] for line in done.stdout.splitlines()] == ["one", "two"]
 
 
-def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(tmp_path: Path) -> None:
+def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(
+    tmp_path: Path, interpreter: Interpreter
+) -> None:
     """As under a loop of seeds in one batch script."""
     body = (
         "import sys, rollbook\n"
@@ -381,20 +389,14 @@ def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(tmp_p
     )
     with open(tmp_path / "err", "ab") as errors:
         programs = [
-            subprocess.Popen(
-                [sys.executable, "-c", body, str(tmp_path / "runs"), str(n)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
-            for n in range(3)
+            interpreter.start(body, tmp_path / "runs", n, env=os.environ, stderr=errors.fileno()) for n in range(3)
         ]
-        for program in programs:
-            assert program.stdout is not None
-            assert program.stdout.readline() == "ready\n"
-        for program in programs:
-            program.communicate("\n", timeout=600)
+    for program in programs:
+        assert program.stdout.readline() == "ready\n"
+    for program in programs:
+        with program.stdin, program.stdout:
+            program.stdin.write("\n")
+        assert program.wait() == 1
     for n in range(3):
         failure = rollbook.open(tmp_path / "runs").one(f"seed{n}").failure
         assert failure is not None

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from click.testing import CliRunner
@@ -104,14 +104,15 @@ def test_what_ended_a_run_is_kept_with_it(ended: Callable[..., tuple[Book, str]]
     assert shown[2].startswith(f"ended by {kind}"), "the first thing after the name"
 
 
-def test_a_thread_that_ended_by_an_exception_is_an_alert_and_the_run_goes_on(root: Path) -> None:
+def test_a_thread_that_ended_by_an_exception_is_an_alert_and_the_run_goes_on(
+    root: Path, interpreter: Interpreter
+) -> None:
     """Whatever hook the program has set is asked as before."""
     hook = "threading.excepthook = lambda args: print('mine', file=sys.stderr)\n"
     code = HEAD.replace("run = ", hook + "run = ")
     code += "t = threading.Thread(target=deep, args=(1,), name='learner'); t.start(); t.join()\n"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "inline"], capture_output=True, text=True, timeout=600, check=True
-    )
+    done = interpreter.run(code, "inline", env=os.environ)
+    assert done.returncode == 0
     book = rollbook.open(root).one()
     assert (book.status, book.failure, done.stderr.count("mine")) == ("finished", None, 1)
     (alert,) = book.alerts().to_pylist()
@@ -120,12 +121,10 @@ def test_a_thread_that_ended_by_an_exception_is_an_alert_and_the_run_goes_on(roo
     assert "in deep" in json.loads(alert["evidence"])["traceback"]
 
 
-def test_what_ends_a_further_writer_is_an_alert_of_the_run(root: Path) -> None:
+def test_what_ends_a_further_writer_is_an_alert_of_the_run(root: Path, interpreter: Interpreter) -> None:
     with rollbook.init("p", "n", sinks=[], keeper="inline") as run:
         code = f"import rollbook\nwith rollbook.attach({str(run.folder)!r}) as run:\n    raise ValueError('rank 1')"
-        assert (
-            subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=600, check=False).returncode == 1
-        )
+        assert interpreter.run(code, env=os.environ).returncode == 1
     assert run.book.failure is None
     assert [row["message"].partition(": ")[2] for row in run.book.alerts().to_pylist()] == ["ValueError: rank 1"]
 
@@ -181,34 +180,49 @@ def test_credentials_in_an_exception_are_hidden(tmp_path: Path) -> None:
     assert "a" * 36 not in text
 
 
-def test_the_last_lines_of_an_error_output_that_goes_into_a_file_are_kept(root: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def fails_into(interpreter: Interpreter) -> Callable[..., None]:
+    """Runs a program that fails, with these streams."""
+
+    def run(stderr: IO[Any], body: str, stdout: IO[Any] | None = None) -> None:
+        with open(os.devnull, "r+b") as nothing:
+            streams = [each.fileno() for each in (nothing, stdout or nothing, stderr)]
+            assert interpreter.wait(interpreter.fork(HEAD + body, ("inline",), os.environ, streams)) == 1
+
+    return run
+
+
+def test_the_last_lines_of_an_error_output_that_goes_into_a_file_are_kept(
+    root: Path, tmp_path: Path, fails_into: Callable[..., None]
+) -> None:
     """As under a batch system. Those of a pipe or a terminal are not touched."""
     body = "os.write(2, b'NCCL WARN ring broke\\n')\ndeep(0)"
     with open(tmp_path / "err", "w") as file:
-        subprocess.run([sys.executable, "-c", HEAD + body, "inline"], stderr=file, timeout=600, check=False)
+        fails_into(file, body)
     failure = rollbook.open(root).one().failure
     assert failure is not None
     assert failure["stderr"] == "NCCL WARN ring broke"
     assert "Traceback" in (tmp_path / "err").read_text()
 
 
-def test_what_was_printed_is_no_error_output_where_both_go_into_one_file(root: Path, tmp_path: Path) -> None:
+def test_what_was_printed_is_no_error_output_where_both_go_into_one_file(
+    root: Path, tmp_path: Path, fails_into: Callable[..., None]
+) -> None:
     """As with `python train.py > log 2>&1`, and under a batch system."""
     body = (
         "for i in range(30): print('loss', i, flush=True)\n"
         "os.write(2, b'NCCL WARN ring broke\\n')\nprint('loss 30', flush=True)\ndeep(0)"
     )
     with open(tmp_path / "both", "w") as file:
-        subprocess.run(
-            [sys.executable, "-c", HEAD + body, "inline"], stdout=file, stderr=file, timeout=600, check=False
-        )
+        fails_into(file, body, stdout=file)
     failure = rollbook.open(root).one().failure
     assert failure is not None
     assert failure["stderr"] == "NCCL WARN ring broke"
 
 
 def test_error_output_is_that_of_the_attempt_that_failed(root: Path, tmp_path: Path) -> None:
-    """A batch system appends the error output of a restarted job to the same file."""
+    """A batch system appends the error output of a restarted job to the same file; where its own begins a program
+    looks as it starts."""
     with open(tmp_path / "err", "ab") as file:
         for words in (
             "the first attempt's line",

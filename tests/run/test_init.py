@@ -19,6 +19,7 @@ import pytest
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.errors import (
     BadInput,
     InvalidClock,
@@ -442,20 +443,20 @@ def test_attach_finds_a_run_by_folder_or_id(start: Start, root: Path) -> None:
         rollbook.attach(root)
 
 
-def test_a_child_that_inherits_the_run_joins_it(start: Start, root: Path) -> None:
+def test_a_child_that_inherits_the_run_joins_it(start: Start, interpreter: Interpreter) -> None:
     run = start("p", "n")
     code = (
         "import rollbook; run = rollbook.init('p', 'n', sinks=[]); run.log({'child': 1.0}); "
         "print(run.id, run.internals.writer.main); run.finish()"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = interpreter.run(code, env=os.environ).stdout
     assert printed.split() == [run.id, "False"]
     other = code.replace("'n'", "'another'")
-    printed = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True).stdout
+    printed = interpreter.run(other, env=os.environ).stdout
     assert printed.split()[1] == "True", "another name is another run"
 
 
-def test_ranks_of_a_distributed_job_share_one_run(root: Path) -> None:
+def test_ranks_of_a_distributed_job_share_one_run(root: Path, interpreter: Interpreter) -> None:
     code = (
         "import rollbook, sys; run = rollbook.init('p', 'n', sinks=[]); run.log({'rank': 1.0}); print(run.id, "
         "flush=True); "
@@ -464,11 +465,12 @@ def test_ranks_of_a_distributed_job_share_one_run(root: Path) -> None:
     ranks = []
     for rank in (1, 0, 2):
         env = {**os.environ, "RANK": str(rank), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
-        command, pipe = [sys.executable, "-c", code], subprocess.PIPE
-        ranks.append(subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True))
-    ids = {process.stdout.readline().strip() for process in ranks if process.stdout is not None}
+        ranks.append(interpreter.start(code, env=env))
+    ids = {process.stdout.readline().strip() for process in ranks}
     for process in ranks:
-        process.communicate("\n", timeout=600)
+        with process.stdin, process.stdout:
+            process.stdin.write("\n")
+        assert process.wait() == 0
     assert len(ids) == 1
     assert len(list((root / "p").iterdir())) == 1
 

@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,18 +15,14 @@ import pytest
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.errors import NotARun
 from rollbook.keeper.own_files import Lock, state_path
 from rollbook.system.files import read_json
 from waiting import PATIENCE, until
+from workers import log_alone, work
 
 Start = Callable[..., rollbook.Run]
-
-
-def work(target: Any, number: int) -> None:
-    """What a worker does with the run or scope it was handed."""
-    target.log({"worker": float(number)}, env_step=number)
-    target.run.finish()
 
 
 @pytest.mark.parametrize(
@@ -64,11 +58,6 @@ def test_a_run_unpickled_in_its_own_process_is_the_same_run(start: Start) -> Non
     scope = pickle.loads(pickle.dumps(run.scope("train", at=run.save_checkpoint({"w": 1}, env_step=5))))
     scope.log({"x": 1.0})
     assert run.book.metrics(["train/x"])["env_step"].to_pylist() == [5]
-
-
-def log_alone(log: Callable[..., None], number: int) -> None:
-    """What a worker does with the function alone."""
-    log({"worker": float(number)}, env_step=number)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -125,7 +114,7 @@ def test_a_folder_of_the_same_name_that_is_another_run_is_refused(start: Start, 
         pickle.loads(data)
 
 
-def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start) -> None:
+def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start, interpreter: Interpreter) -> None:
     run = start(config={"lr": 1})
     code = (
         "import sys, rollbook\n"
@@ -133,8 +122,7 @@ def test_a_further_writer_neither_ends_nor_changes_the_run(start: Start) -> None
         "run.log({'eval/x': 1.0}, env_step=3); run.summary['best'] = 1; run.config['lr'] = 2\n"
         "raise SystemExit(3)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(run.folder)], timeout=600, check=False)
-    assert done.returncode == 3
+    assert interpreter.run(code, run.folder, env=os.environ).returncode == 3
     assert (run.book.status, run.book.config) == ("running", {"lr": 1})
     run.finish()
     assert run.book.metrics(["eval/x"])["env_step"].to_pylist() == [3]
@@ -165,7 +153,7 @@ STEERED = (
     ),
 )
 def test_a_run_kept_inline_is_sealed_whatever_an_attached_process_and_its_keeper_do(
-    start: Start, child: str, its_keeper: str
+    start: Start, child: str, its_keeper: str, interpreter: Interpreter
 ) -> None:
     """A process that attaches brings a keeper: it may hold the run's lock when finish() comes, or never have come."""
     rows: list[float] = []
@@ -184,12 +172,10 @@ def test_a_run_kept_inline_is_sealed_whatever_an_attached_process_and_its_keeper
 
     run = start(sinks=[Sink()])
     folder = str(run.folder)
-    command = [sys.executable, "-c", STEERED, folder, its_keeper]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    process = interpreter.start(STEERED, folder, its_keeper, env=os.environ)
+    with process.stdout, process.stdin:
 
         def report(word: str) -> None:
-            assert process.stdin is not None
-            assert process.stdout is not None
             process.stdin.write(f"{word}\n")
             process.stdin.flush()
             if word == "die":
@@ -214,6 +200,7 @@ def test_a_run_kept_inline_is_sealed_whatever_an_attached_process_and_its_keeper
         else:
             report("end" if child == "ends after" else "die")
         until(lambda: not list(run.folder.glob("data/journal/*/*.[sl]*g")))
+    process.wait()
     until(lambda: not Lock(folder).taken())
     assert run.book.metrics(["child/x", "main"]).num_rows == 2
     assert run.book.problems() == []
@@ -228,10 +215,12 @@ ATTACHED = (
 
 
 @pytest.mark.parametrize("how", ["ended", "killed"])
-def test_what_another_process_says_in_the_summary_is_the_runs_also_when_it_is_killed(start: Start, how: str) -> None:
+def test_what_another_process_says_in_the_summary_is_the_runs_also_when_it_is_killed(
+    start: Start, how: str, interpreter: Interpreter
+) -> None:
     run = start()
     run.summary.update({"best": 1, "own": 3, "odd": 0})
-    subprocess.run([sys.executable, "-c", ATTACHED, str(run.folder), how], timeout=600, check=False)
+    assert interpreter.run(ATTACHED, run.folder, how, env=os.environ).returncode == (0 if how == "ended" else -9)
     said = {"best": 2, "own": 3, "worker": 7}
     assert said.items() <= run.book.summary.items()
     run._check_others()
@@ -242,9 +231,11 @@ def test_what_another_process_says_in_the_summary_is_the_runs_also_when_it_is_ki
     assert "odd" not in run.book.summary
 
 
-def test_what_another_process_says_after_the_end_is_read_and_goes_on_with_a_resume(start: Start) -> None:
+def test_what_another_process_says_after_the_end_is_read_and_goes_on_with_a_resume(
+    start: Start, interpreter: Interpreter
+) -> None:
     run = start()
     run.summary["best"] = 1
     run.finish()
-    subprocess.run([sys.executable, "-c", ATTACHED, str(run.folder), "ended"], timeout=600, check=True)
+    assert interpreter.run(ATTACHED, run.folder, "ended", env=os.environ).returncode == 0
     assert {"best": 2, "worker": 7}.items() <= run.book.summary.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ import pytest
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.cli.show import summary
 from rollbook.errors import MissingExtra, RollbookWarning, RunExists
 from rollbook.keeper.main import Keeper
@@ -145,12 +147,12 @@ def test_a_plan_whose_sink_cannot_be_made_is_reported(start: Start) -> None:
 
 
 @pytest.mark.parametrize(("line", "word"), [("raise ValueError('oh')", "crashed"), ("pass", "finished")])
-def test_the_terminal_says_how_a_program_ended(root: Path, line: str, word: str) -> None:
+def test_the_terminal_says_how_a_program_ended(root: Path, line: str, word: str, interpreter: Interpreter) -> None:
     code = (
         f"import rollbook\nrun = rollbook.init('c', 'x', dir={str(root)!r}, sinks=['terminal'], keeper='inline')\n"
         f"run.log({{'a': 1}}, env_step=1)\n{line}\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = interpreter.run(code, env=os.environ)
     (report,) = [text for text in done.stderr.splitlines() if " c/x" in text and "| a 1" in text][-1:]
     assert report.endswith(f"| {word}")
 

@@ -6,8 +6,6 @@ import itertools
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 
 import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.remote import views
 from rollbook.remote.push import push
 from rollbook.schema import manifest
@@ -39,18 +38,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def killed_run(root: Path, skew: float = 0.0, keeper: str = "inline") -> Path:
-    code = PROGRAM.format(root=str(root), skew=skew, keeper=keeper)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def killed_run(interpreter: Interpreter, root: Path, skew: float = 0.0, keeper: str = "inline") -> Path:
+    done = interpreter.run(PROGRAM.format(root=str(root), skew=skew, keeper=keeper), env=os.environ)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return Path(done.stdout.strip())
 
 
 @pytest.fixture(scope="module")
-def gone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gone(tmp_path_factory: pytest.TempPathFactory, interpreter: Interpreter) -> Path:
     """The root of a run of 81 steps and 4 checkpoints; its trainer was killed, and it has no keeper."""
     root = tmp_path_factory.mktemp("gone")
-    killed_run(root)
+    killed_run(interpreter, root)
     return root
 
 
@@ -144,11 +142,11 @@ def test_a_clock_that_is_off_hides_nothing_that_a_remote_has(
 
 @pytest.mark.parametrize("skew", some_of([3600.0, -3600.0], 1))
 def test_a_keeper_that_outlives_its_training_and_another_machine_agree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skew: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skew: float, interpreter: Interpreter
 ) -> None:
     """The training's clock was off; its keeper, whose clock is right, has sealed the run and written how it ended."""
     root = tmp_path / "runs"
-    folder = killed_run(root, skew, "process")
+    folder = killed_run(interpreter, root, skew, "process")
     until(lambda: manifest.look(folder).status == "crashed")
     until(lambda: not list(folder.glob("data/journal/*/*.seg")))
     until(lambda: not (folder / "data" / "keeper" / "ballast").exists())  # the last that it does

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import UnknownKey
 from rollbook.keeper.main import Keeper
@@ -27,11 +27,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory, interpreter: Interpreter) -> Path:
+    root = tmp_path_factory.mktemp("killed")
+    assert interpreter.run(BODY.format(root=str(root)), env=os.environ).returncode == -signal.SIGKILL
+    return root
+
+
 @pytest.fixture
-def book(tmp_path: Path) -> Any:
-    done = subprocess.run([sys.executable, "-c", BODY.format(root=str(tmp_path))], check=False)
-    assert done.returncode == -signal.SIGKILL
-    return rollbook.open(tmp_path)[0]
+def book(killed: Path, tmp_path: Path) -> Any:
+    shutil.copytree(killed, tmp_path / "runs")
+    return rollbook.open(tmp_path / "runs")[0]
 
 
 def files(book: Any) -> list[str]:

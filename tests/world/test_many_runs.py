@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from workers import attach_and_log
 
 Begin = Callable[..., Any]
 
@@ -74,17 +75,10 @@ with rollbook.init("world", "ablation", config={"n": int(sys.argv[1])}, **QUIET)
     assert sorted(_losses(book) for book in rollbook.open(root)) == [[float(n)] * 50 for n in range(3)]
 
 
-def _worker(run_id: str, number: int) -> None:
-    run = rollbook.attach(run_id)
-    for step in range(5):
-        run.log({"loss": float(number)}, step=step)
-    run.finish()
-
-
 def test_processes_that_attach_write_into_one_run(begin: Begin, root: Path) -> None:
     run = begin()
     spawned = multiprocessing.get_context("spawn")
-    workers = [spawned.Process(target=_worker, args=(run.id, n)) for n in range(2)]
+    workers = [spawned.Process(target=attach_and_log, args=(run.id, n)) for n in range(2)]
     for worker in workers:
         worker.start()
     for worker in workers:
