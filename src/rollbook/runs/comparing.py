@@ -73,44 +73,11 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     metric, of_parts = on_one_scale(source, rows, ask.metric)
     score, level = score_named(ask.score, metric), level_of(ask.score)
     scored, end = scores_at(source, rows, metric, score, ask.x, ask.at, in_steps=level is not None)
-    counts = complete(rows, labels, scored, end)
-    stopped = _stopped(rows, labels, counts)
-    entries = [
-        compare.Entry(
-            group=label,
-            name=name_of(row),
-            seed=seed_of(row),
-            task=task_of(row, ask.task),
-            unit=unit,
-            called=f"{name} {row['status']}" if str(row["status"]) in ENDED_BADLY else name,
-            crashed=str(row["status"]) in ENDED_BADLY and str(row["path"]) not in counts and label not in stopped,
-            stopped=label in stopped,
-            running=str(row["status"]) == "running" and str(row["path"]) not in counts,
-            unfinished=str(row["status"]) if str(row["path"]) in counts else "",
-            **(own := scored.get(str(row["path"]), NO_SCORE))._asdict(),
-            never=level is not None
-            and own.score is None
-            and own.span is not None
-            and own.span[0] == end.axis
-            and (_counts(row) or str(row["path"]) in counts),
-        )
-        for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True)
-    ]
+    entries = _entries(rows, labels, scored, end, ask.task, in_steps=level is not None)
     # Names for the words of the answer.
     by = title_of_fields(ask.by)
     how = ask.score if isinstance(ask.score, str) else getattr(ask.score, "__name__", "a function")
     direction = "lower" if ask.direction is None and level is not None else ask.direction
-    # Earlier looks at the same question share its error, so the question must be recognised.
-    projects = sorted({str(row.get("project")) for row in rows})
-    question: dict[str, object] = {
-        "projects": projects,
-        "metric": metric,
-        "score": str(how),
-        "task": ask.task or "",
-        "paired": ask.paired,
-    }
-    if ask.at != "own end":
-        question["at"] = str(ask.at)
     if ask.seeds is not None and ask.plan is None:
         raise BadInput(
             f"{asked[:-1]}, seeds={ask.seeds}): seeds is the end of a plan.", "Name one with plan=… (--plan NAME)"
@@ -118,7 +85,7 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
     # Groups of different environments are not compared, but where that was asked. A plan has all its pairs.
     apart = None if planned else environments(rows, labels, by, ask.task)
     # The comparison itself, with facts about the runs that the numbers do not show.
-    before = looks.kept(source.root, ask.plan, question, {"by": by})
+    before = looks.kept(source.root, ask.plan, _question(rows, metric, str(how), ask), {"by": by})
     answer = compare.compare(
         entries,
         metric=metric,
@@ -153,6 +120,61 @@ def compared(ask: Compare, source: Source, *, opened: bool = True) -> compare.Co
         seeds = {group.label: list(group.names) for group in answer.groups}
         answer = replace(answer, facts=(*answer.facts, *looks.keep(before, answer.study, seeds)))
     return answer
+
+
+def _entries(
+    rows: Sequence[Row],
+    labels: Sequence[str],
+    scored: Mapping[str, Scored],
+    end: ScoreEnd,
+    task: str | None,
+    *,
+    in_steps: bool,
+) -> list[compare.Entry]:
+    """The runs as a comparison takes them.
+
+    Args:
+      labels: the group of each.
+      scored: path -> score.
+      in_steps: whether a score is the position at which a level was reached.
+    """
+    whole = complete(rows, labels, scored, end)  # runs that ended badly, but after the rows that their score needs
+    stopped = _stopped(rows, labels, whole)
+    entries = []
+    for row, label, unit, name in zip(rows, labels, units_of(rows), called(rows), strict=True):
+        path, status = str(row["path"]), str(row["status"])
+        ended_badly, has_all_rows = status in ENDED_BADLY, path in whole
+        own = scored.get(path, NO_SCORE)
+        is_on_axis = own.span is not None and own.span[0] == end.axis
+        entries.append(
+            compare.Entry(
+                group=label,
+                name=name_of(row),
+                seed=seed_of(row),
+                task=task_of(row, task),
+                unit=unit,
+                called=f"{name} {row['status']}" if ended_badly else name,
+                crashed=ended_badly and not has_all_rows and label not in stopped,
+                stopped=label in stopped,
+                running=status == "running" and not has_all_rows,
+                unfinished=status if has_all_rows else "",
+                **own._asdict(),
+                never=in_steps and own.score is None and is_on_axis and (_counts(row) or has_all_rows),
+            )
+        )
+    return entries
+
+
+def _question(rows: Sequence[Row], metric: str, how: str, ask: Compare) -> dict[str, object]:
+    """What makes a question the same as an earlier one: looks at the same question share its error."""
+    question: dict[str, object] = {
+        "projects": sorted({str(row.get("project")) for row in rows}),
+        "metric": metric,
+        "score": how,
+        "task": ask.task or "",
+        "paired": ask.paired,
+    }
+    return question if ask.at == "own end" else {**question, "at": str(ask.at)}
 
 
 def seeds_needed(ask: Seeds, source: Source) -> compare.SeedPlan:
