@@ -267,48 +267,61 @@ def read_details(one: Found) -> dict[str, Any]:
 
 def _with_path(one: Found) -> dict[str, Any]:
     """Fields that only the path has, not the tool or its files. Labels, which people wrote, override all of these."""
-    foreign, from_path = one.run, []
+    foreign = one.run
     known = manifest.listed(manifest.RunJson(config=dict(foreign.config)))
     from_files = (("algo", foreign.algo), ("env", foreign.env))
     fields: dict[str, Any] = {name: text for name, text in from_files if text and not known[name]}
-    if foreign.folder is not None:
-        folder = Path(os.path.abspath(foreign.folder))
-        # A seed or group that was itself read from the run's name is worth no more than one from its path.
-        facts = one.path_facts or read_path([*(one.parts or (folder.name,)), *filter(None, [foreign.part])])
-        for name, value in facts.settings.items():
-            if name not in foreign.config:
-                foreign.config = {**foreign.config, name: value}
-                from_path.append(f"config.{name}")
-        if foreign.seed is None or foreign.sources.get("seed") == FROM_NAME:
-            foreign.seed = facts.seed if facts.seed is not None else foreign.seed
-            if foreign.seed is not None:
-                from_path.append("seed")
-        if foreign.group is None or foreign.sources.get("group") == FROM_NAME:
-            foreign.group = facts.group or foreign.group or (folder.parent.name if one.parts else None)
-            from_path.append("group")
-        for name, text in (("algo", facts.algo), ("env", facts.env)):
-            by_files = fields.get(name) or known[name]
-            if text and (not by_files or (name == "algo" and str(by_files).lower() == facts.plain_algo.lower())):
-                fields[name] = text
-                from_path.append(name)
-        fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
-        # Otherwise a variant that is part of the algorithm's name would be in the run's name twice.
-        by_files = str(fields.get("algo") or known["algo"] or facts.algo).lower()
-        other = [facts.variant if by_files not in (facts.algo.lower(), facts.variant.lower()) else "", facts.other]
-        more = {"date": facts.date, "other": "/".join(filter(None, other)), "repeated": facts.repeated}
-        fields["folder"] |= {name: text for name, text in more.items() if text}
+    from_path = [] if foreign.folder is None else _filled_from_path(one, foreign.folder, fields, known)
     labels = labels_of(one.labelled)
     for name, (value, file) in labels.items():
         foreign.sources[name] = file
-        from_path = [each for each in from_path if each != name]
         if name in ("seed", "group"):
             setattr(foreign, name, value)
         elif name in ("algo", "env"):
             fields[name] = str(value)
         elif name != "x":
             foreign.config = {**foreign.config, name.removeprefix("config."): value}
-    fields["from_path"] = from_path
+    fields["from_path"] = [name for name in from_path if name not in labels]
     return fields
+
+
+def _filled_from_path(one: Found, folder: Path, fields: dict[str, Any], known: Mapping[str, object]) -> list[str]:
+    """Fill what is unknown about a run from its path, and describe the path itself in `fields["folder"]`.
+
+    Args:
+      folder: of the run.
+      fields: fields of run.json that the files have; changed.
+      known: fields that the configuration has.
+    Returns:
+      The names of what was filled.
+    """
+    foreign, from_path = one.run, []
+    folder = Path(os.path.abspath(folder))
+    # A seed or group that was itself read from the run's name is worth no more than one from its path.
+    facts = one.path_facts or read_path([*(one.parts or (folder.name,)), *filter(None, [foreign.part])])
+    for name, value in facts.settings.items():
+        if name not in foreign.config:
+            foreign.config = {**foreign.config, name: value}
+            from_path.append(f"config.{name}")
+    if foreign.seed is None or foreign.sources.get("seed") == FROM_NAME:
+        foreign.seed = facts.seed if facts.seed is not None else foreign.seed
+        if foreign.seed is not None:
+            from_path.append("seed")
+    if foreign.group is None or foreign.sources.get("group") == FROM_NAME:
+        foreign.group = facts.group or foreign.group or (folder.parent.name if one.parts else None)
+        from_path.append("group")
+    for name, text in (("algo", facts.algo), ("env", facts.env)):
+        by_files = fields.get(name) or known[name]
+        if text and (not by_files or (name == "algo" and str(by_files).lower() == facts.plain_algo.lower())):
+            fields[name] = text
+            from_path.append(name)
+    # Otherwise a variant that is part of the algorithm's name would be in the run's name twice.
+    by_files = str(fields.get("algo") or known["algo"] or facts.algo).lower()
+    other = [facts.variant if by_files not in (facts.algo.lower(), facts.variant.lower()) else "", facts.other]
+    more = {"date": facts.date, "other": "/".join(filter(None, other)), "repeated": facts.repeated}
+    fields["folder"] = {f"level{n + 1}": part for n, part in enumerate(one.parts)}
+    fields["folder"] |= {name: text for name, text in more.items() if text}
+    return from_path
 
 
 def _origin_of(one: Found) -> str:
