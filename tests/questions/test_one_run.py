@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
@@ -19,7 +20,7 @@ from starlette.testclient import TestClient
 import rollbook
 from agent_rollouts import record_agents
 from cases import some_of
-from hard_runs import KEY, record
+from hard_runs import KEY
 from page_server import client_of, record_rich
 from question_faces import own_types, words_of_arguments
 from rollbook.book import Book, RolloutQueries
@@ -136,10 +137,8 @@ def short_name(row: Mapping[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    folder = tmp_path_factory.mktemp("hard")
-    record(folder)
-    root = folder / "runs"
+def doors(hard: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    root = Path(shutil.copytree(hard / "runs", tmp_path_factory.mktemp("harder") / "runs"))
     record_rich(root)
     record_agents(root)
     with rollbook.init("p", "saved often", dir=root, sinks=[], keeper="import", rules=()) as run:
@@ -271,14 +270,16 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("agents", {"where": "prompt like '%2 + 2%'", "order_by": "prompt, item"}),
         ("agents", {"where": "rollout_id in (select rollout_id from turns where error is not null)", "limit": 3}),
         ("agents", {"group": "nobody"}), ("agents", {"task": "nobody"}),
+        ("agents", {"by_group": True, "solved": 0.05}),
         ("agents", {"by_group": True}), ("agents", {"by_group": True, "order_by": "reward desc, prompt", "limit": 3}),
         ("agents", {"by_group": True, "where": "not used", "offset": 1}),
-        ("agents", {"by_group": True, "solved": 0.05}), ("agents", {"by_group": True, "solved": "item like '%day%'"}),
+        ("agents", {"by_group": True, "solved": "item like '%day%'"}),
         ("agents", {"by_group": True, "solved": "rewrad > 1"}), ("grpo", {}), ("no row", {"by_group": True}),
         ("resumed", {"attempts": "all"}),
     ],
     "prompts": [
         *[("agents", ask) for ask in WINDOWS],
+        ("agents", {"only": "sometimes", "solved": 0.05, "x": "policy_version", "stretches": 3}),
         ("agents", {"only": "sometimes", "solved": 0.05}), ("agents", {"only": "never"}),
         ("agents", {"solved": "reward >= 1", "order_by": "recent_rate desc, prompt"}),
         ("agents", {"x": "policy_version", "stretches": 3}), ("agents", {"search": "DATEPARSE"}),
@@ -307,7 +308,8 @@ ASKED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("no row", {}), ("agents", {}),
     ],
     "rollout_curves": [
-        ("agents", {}), ("agents", {"x": "policy_version"}), ("agents", {"mode": "eval"}), ("agents", {"solved": 0.05}),
+        ("agents", {"x": "policy_version", "solved": 0.05}), ("agents", {"mode": "eval"}),
+        ("agents", {}), ("agents", {"x": "policy_version"}), ("agents", {"solved": 0.05}),
         ("agents", {"solved": "reward >= 1"}), ("agents", {"solved": "rewrad > 1"}), ("no row", {}),
     ],
     "rollout_answer": [
