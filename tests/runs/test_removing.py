@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,38 +143,44 @@ else: runs.bin.empty()
 """
 
 
+@pytest.fixture(scope="module")
+def dying() -> Iterator[Callable[..., int]]:
+    """Has another process do a work of the bin, which is killed at a step of it: the status that it ends with."""
+    with forked(KILL, "import duckdb, rollbook, rollbook.runs.removing, rollbook.book.book") as run:
+        yield run
+
+
 @pytest.mark.parametrize(("when", "first"), some_of([("after", 1), ("after", 2), ("before", 1), ("before", 2)], 1))
 @pytest.mark.parametrize("work", ["remove", "restore", "empty"])
 def test_killed_at_any_step_a_run_is_here_or_there_and_whole_or_gone(
-    work: str, when: str, first: int, pattern: Path, tmp_path: Path
+    work: str, when: str, first: int, pattern: Path, tmp_path: Path, dying: Callable[..., int]
 ) -> None:
     """At every second step."""
     was = content(rollbook.open(pattern).where("seed == 1").one().path)
     ended, killed = False, 0
-    with forked(KILL, "import duckdb, rollbook, rollbook.runs.removing, rollbook.book.book") as run:
-        for step in range(first, 9 if work == "empty" else 30, 2):
-            root = tmp_path / str(step)
-            shutil.copytree(pattern, root)
-            if work != "remove":
-                rollbook.open(root).where("seed == 1").remove(dry_run=False)
-            code = run(step, when, work, root)
-            assert code in (0, -signal.SIGKILL)
-            killed += code == -signal.SIGKILL
-            here, binned = seeds(root), Bin(root).entries()
-            assert {0, 2} <= {*here}
-            if work != "empty":
-                assert (1 in here) != bool(binned)
-            if 1 not in here and binned:
-                Bin(root).restore("n")
-                here = seeds(root)
-            if 1 in here:
-                kept = content(rollbook.open(root).where("seed == 1").one().path)
-                assert {name: data for name, data in kept.items() if not name.endswith("page.lock")} == was
-            Bin(root).empty()
-            assert not list((root / BIN).rglob("*.parquet")) if (root / BIN).exists() else True
-            shutil.rmtree(root)
-            if ended := code == 0:
-                break
+    for step in range(first, 9 if work == "empty" else 30, 2):
+        root = tmp_path / str(step)
+        shutil.copytree(pattern, root)
+        if work != "remove":
+            rollbook.open(root).where("seed == 1").remove(dry_run=False)
+        code = dying(step, when, work, root)
+        assert code in (0, -signal.SIGKILL)
+        killed += code == -signal.SIGKILL
+        here, binned = seeds(root), Bin(root).entries()
+        assert {0, 2} <= {*here}
+        if work != "empty":
+            assert (1 in here) != bool(binned)
+        if 1 not in here and binned:
+            Bin(root).restore("n")
+            here = seeds(root)
+        if 1 in here:
+            kept = content(rollbook.open(root).where("seed == 1").one().path)
+            assert {name: data for name, data in kept.items() if not name.endswith("page.lock")} == was
+        Bin(root).empty()
+        assert not list((root / BIN).rglob("*.parquet")) if (root / BIN).exists() else True
+        shutil.rmtree(root)
+        if ended := code == 0:
+            break
     assert ended or work == "empty"
     assert killed > 1
 

@@ -100,7 +100,7 @@ BOMBS = [
     where(" or ".join(f"reward = {n}" for n in range(3_000))),
     ("/api/series", {"runs": ["RUN"], "keys": ["train/reward"], "points": 10**9}),
     sql("select repeat('x', 1000000000)"),
-    sql("with recursive r(n) as (select 1 union all select n + 1 from r) select count(*) from r"),
+    sql("with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r"),
     sql("select a.range, b.range from range(1000000) a, range(1000000) b order by hash(a.range + b.range)"),
     sql("select count(*) from range(1000000) a, range(1000000) b where hash(a.range + b.range) = 7"),
     sql("select list(range) from range(100000000)"),
@@ -158,22 +158,14 @@ def test_a_question_that_would_stop_or_swell_the_server_is_bounded(server: Serve
             server.look()
             pause(0.02)
         answers = [each.result() for each in asked]
+    # The process of a bomb is gone, and the next question is answered.
+    status, content = server.ask("/api/sql", {"runs": [run["run"]], "query": "select count(*) from episodes"})
+    assert (status, json.loads(content)["rows"]) == (200, [[20]])
     for status, content in answers:
         assert status in (200, 400, 404, 413, 429, 504), content[:300]
         assert len(content) < LIMITS.sql_answer_bytes + (1 << 20)
     assert server.peak["server"] < 700 << 20
     assert server.peak.get("child", 0) < (MEGABYTES + 450) << 20
-
-
-def test_the_process_of_a_bomb_is_gone_and_the_next_question_is_answered(server: Server) -> None:
-    (run,) = json.loads(server.ask("/api/runs", {"sections": False})[1])["rows"]
-    bomb = {
-        "runs": [run["run"]],
-        "query": "with recursive r(n) as (select 1 union all select n + 1 from r) select max(n) from r",
-    }
-    assert server.ask("/api/sql", bomb)[0] in (413, 504)
-    status, content = server.ask("/api/sql", {"runs": [run["run"]], "query": "select count(*) from episodes"})
-    assert (status, json.loads(content)["rows"]) == (200, [[20]])
 
 
 SLOW = {

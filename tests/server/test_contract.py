@@ -50,7 +50,7 @@ def test_every_answer_is_as_described(described: Any, method: str, path: str) ->
     ]
 
     @settings(
-        max_examples=max(8, settings().max_examples // 3),
+        max_examples=max(5, settings().max_examples // 3),
         deadline=None,
         suppress_health_check=list(HealthCheck),
         database=None,

@@ -272,10 +272,10 @@ def of_book(folder: Path) -> Values:
     """The same values, as rollbook reads them."""
     book = Book(folder)
     values: Values = Counter()
-    for key in book.keys():  # noqa: SIM118
-        column = book.metrics([key], attempts="all")
-        if key in column.column_names:
-            values.update((key, cell) for cell in column[key].to_pylist() if cell is not None)
+    keys = list(book.keys())
+    metrics = book.metrics(keys, attempts="all")
+    for key in {*keys} & {*metrics.column_names}:
+        values.update((key, cell) for cell in metrics[key].to_pylist() if cell is not None)
     for table, name in (("text", "text"), ("episodes", "return")):
         cells = book.table(table, attempts="all")
         if name in cells.column_names:
