@@ -1,5 +1,6 @@
 # Each target makes what it needs: a virtual environment in .venv, filled once per change of pyproject.toml.
-# Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
+# Needs make and Python 3.11+. uv is used where it is found; a new .venv gets it first where it reaches the package index,
+# for pip needs four times as long.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo page api test test-page test-lowest docs gallery release-check bench lint types layers pytest test-long framework-environments frameworks test-frameworks clean
@@ -9,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
+UV = $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
 # Two workers more than cores, since tests wait for processes and clocks; not more, since each collects all tests first.
 WORKERS ?= $(shell expr `nproc` + 2)
 # Tests start hundreds of processes; without bytecode on the disk each of them compiles all that it imports.
@@ -19,11 +20,8 @@ export RUFF_CACHE_DIR := $(VENV)/.cache/ruff
 export MYPY_CACHE_DIR := $(VENV)/.cache/mypy
 NO_PYTHON := rollbook needs Python 3.11 or newer, and none was found. Try: make PYTHON=/path/to/python3.11 demo
 
-ifneq ($(UV),)
-  install = $(UV) pip install -q --compile-bytecode --python $(1)/bin/python
-else
-  install = $(1)/bin/python -m pip install -q --disable-pip-version-check
-endif
+install = $(if $(UV),$(UV) pip install -q --compile-bytecode --python $(1)/bin/python,$(pip_install))
+pip_install = $(1)/bin/python -m pip install -q --disable-pip-version-check
 # In an environment made before there was rollbook-core, the distribution `rollbook` owns the files.
 remove_former = $(if $(UV),$(UV) pip uninstall -q --python $(1)/bin/python,$(1)/bin/python -m pip uninstall -qy) rollbook 2>/dev/null || true
 
@@ -129,6 +127,9 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "$(NO_PYTHON)"; exit 1; }
 	@echo "Creating a virtual environment in $(VENV) with $$($(PYTHON) --version) …"
 	@$(PYTHON) -m venv $(VENV)
+	@test -n "$(UV)" || { $(BIN)/python -m pip install -q --disable-pip-version-check uv && \
+		{ $(BIN)/uv pip install -q --dry-run --python $(BIN)/python msgspec || $(BIN)/python -m pip uninstall -qy uv; }; \
+	} >/dev/null 2>&1 || true  # its index is not always that of pip
 
 $(VENV)/.has-demo: pyproject.toml | $(BIN)/python
 	@echo "Installing rollbook and gymnasium into $(VENV) (once) …"
