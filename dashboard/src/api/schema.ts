@@ -171,10 +171,11 @@ export interface ColorsAsk {
   chosen?: boolean;
 }
 
-/** The columns that the table can show; pending: runs whose keys are still being read. */
+/** The columns that the table can show; pending: runs whose keys are still being read; own: see `own_columns`. */
 export interface ColumnsAnswer {
   took_ms: number;
   pending: number;
+  own: string[];
   config: ConfigColumn[];
   summary: ConfigColumn[];
   metrics: MetricColumn[];

@@ -29,7 +29,7 @@ from rollbook.server.curves.series import SeriesAsk
 from rollbook.server.curves.sweeps import SweepAsk
 from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
 from rollbook.server.runs import one_run
-from rollbook.server.runs.columns import ColumnsAsk, columns
+from rollbook.server.runs.columns import ColumnsAsk, columns, own_columns
 from rollbook.server.runs.page_state import BoardsAsk, HelloAsk, boards, first_view, hello
 from rollbook.server.runs.table import MOST_COLUMNS, RunsAsk, TableRow, table_of_runs
 from rollbook.server.settings import Limits, ServerSettings
@@ -53,23 +53,6 @@ from rollbook.server.tables.timings import TimelineAsk, TimingsAsk
 POINTS = 2_000
 """Points of a curve in a copy."""
 
-_OWN_COLUMNS = (
-    "created",
-    "updated",
-    "duration",
-    "worked",
-    "cause",
-    "seed",
-    "host",
-    "tags",
-    "notes",
-    "attempts",
-    "alerts",
-    "group",
-    "job_type",
-    "made_by",
-)
-"""The columns that the page offers besides settings and keys."""
 _RETURNS = ("test/return", "train/return", "train/reward")
 """What the page's column `return` is made of, whether a run has them or not."""
 _MOST_SETTINGS = 12
@@ -206,9 +189,8 @@ class _Copy:
         for row in rows:
             self._try(lambda row=row: context.facts.now(row))  # type: ignore[misc]
         config = sorted(columns(context, ColumnsAsk()).config, key=lambda one: (-one.runs, len(one.column)))
-        shown = [*_OWN_COLUMNS, *(entry.column for entry in config if entry.varies)][
-            : len(_OWN_COLUMNS) + _MOST_SETTINGS
-        ]
+        own = [column for column in own_columns() if column not in ("status", "progress")]  # each row has these
+        shown = [*own, *[entry.column for entry in config if entry.varies][:_MOST_SETTINGS]]
         many = min(MOST_COLUMNS - len(shown), max(6, _MOST_CELLS // max(1, len(rows))))
         shown += [f"last:{key}" for key in dict.fromkeys([*_RETURNS, *self._common_keys(rows)])][:many]
         whole = RunsAsk(columns=shown, limit=context.limits.rows, sections=None)

@@ -22,25 +22,6 @@ export const known = signal<ColumnsAnswer | null>(null);
 /** The metric that shows how training goes: the small curve, and the first number. */
 export const heroKey = signal("");
 
-const FIXED = [
-  "status",
-  "progress",
-  "created",
-  "updated",
-  "duration",
-  "worked",
-  "cause",
-  "seed",
-  "host",
-  "tags",
-  "notes",
-  "attempts",
-  "alerts",
-  "group",
-  "job_type",
-  "made_by",
-];
-
 const AGAIN = 500; // ms, while the server still reads what the runs hold; longer and longer
 const SELDOM = 10_000;
 
@@ -84,7 +65,7 @@ export function offered(): { column: string; label: string; soft: string }[] {
   return [
     { column: "spark", label: "curve", soft: heroKey.value },
     { column: "return", label: "return", soft: "test, else train, else reward" },
-    ...FIXED.map((column) => ({ column, label: column, soft: "" })),
+    ...(answer?.own ?? []).map((column) => ({ column, label: column, soft: "" })),
     ...(answer?.metrics ?? []).flatMap(({ key, runs }) => [
       { column: `last:${key}`, label: key, soft: `last, ${amount(runs, "run")}` },
       { column: `max:${key}`, label: `max ${key}`, soft: amount(runs, "run") },

@@ -62,12 +62,38 @@ class MetricColumn(msgspec.Struct, kw_only=True):
 
 
 class ColumnsAnswer(Answer, kw_only=True):
-    """The columns that the table can show; pending: runs whose keys are still being read."""
+    """The columns that the table can show; pending: runs whose keys are still being read; own: see `own_columns`."""
 
     pending: int
+    own: list[str]
     config: list[ConfigColumn]
     summary: list[ConfigColumn]
     metrics: list[MetricColumn]
+
+
+_OWN = (
+    "status",
+    "progress",
+    "created",
+    "updated",
+    "duration",
+    "worked",
+    "cause",
+    "seed",
+    "host",
+    "tags",
+    "notes",
+    "attempts",
+    "alerts",
+    "group",
+    "job_type",
+    "made_by",
+)
+
+
+def own_columns() -> list[str]:
+    """The columns besides settings, results and keys, in the order in which the page offers them."""
+    return list(dict.fromkeys((*_OWN, *COMPUTED)))
 
 
 def is_metric(column: str) -> bool:
@@ -192,6 +218,7 @@ def columns(context: ServerContext, ask: ColumnsAsk) -> ColumnsAnswer:
     unknown = [row for n, row in enumerate(unknown) if n < _MOST_OF_A_STORE or not is_view(row.folder)]
     return ColumnsAnswer(
         pending=context.facts.fetch(unknown, hurry=False) if unknown else 0,
+        own=own_columns(),
         config=_config_columns_of(context, rows, "config", None if ask.runs else shot.version),
         summary=_config_columns_of(context, rows, "summary", None if ask.runs else shot.version),
         metrics=[MetricColumn(key=plain(key), runs=n, canonical=canonical(key)) for key, n in sorted(have.items())],
