@@ -99,7 +99,9 @@ def test_the_quantities_that_a_rule_names_are_canonical_names(name: str) -> None
 
 
 def test_every_rule_of_the_registry_has_its_trouble_here() -> None:
-    assert {*TROUBLE, *NO_ROWS} == set(health.names())
+    listed = set(health.names())
+    assert listed - {*TROUBLE, *NO_ROWS} == set(), "tests/support/trouble.py has no rows that must raise these"
+    assert {*TROUBLE, *NO_ROWS} - listed == set(), "no rules have these names"
     assert set(health.DEFAULT) <= set(health.names())
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from importlib import import_module
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -37,6 +39,21 @@ def made(name: str, options: dict[str, object]) -> Sink:
 )
 def test_a_sink_keeps_the_contract(name, options, check, tmp_path: Path) -> None:
     testing.SINK_CHECKS[check](lambda: made(name, options), tmp_path)
+
+
+SERVICES = sorted(set(sinks.names()) - set(sinks.needs_no_service()))
+TAKES_ROWS = [check for check in testing.SINK_CHECKS if not check.startswith(("costs", "restarts", "goes_on"))]
+"""The others are about what a sink writes to files."""
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_the_sink_of_a_service_takes_whatever_was_logged(name: str, tmp_path: Path, monkeypatch) -> None:
+    """Its client is one that takes everything: a row that the sink itself cannot convert would block all later ones."""
+    module = import_module(type(made(name, {"all": True})).__module__)
+    assert hasattr(module, "need"), f"sinks/{name}.py does not get its client by `need`: give the test one in its place"
+    monkeypatch.setattr(module, "need", lambda package, **_why: MagicMock(name=package))
+    for check in TAKES_ROWS:
+        testing.SINK_CHECKS[check](lambda: made(name, {"all": True}), tmp_path / check)
 
 
 def test_the_whole_contract_can_be_checked_in_one_call(tmp_path: Path) -> None:
