@@ -60,7 +60,9 @@ def compare(
     else:
         more = answer.next_seeds()
         todo = [_next(more, len(answer.groups))] if more else []
-        print_answer([*answer.sentences(), *todo], answer.table())
+        table = answer.table()
+        names = sorted(table[0], key=lambda name: name == "method") if table else None  # the sentences name the method
+        print_answer([*answer.sentences(), *todo], table, names=names)
     if folder is not None:
         for path in _figures(chosen, answer, options, folder, theme):
             remark(f"wrote {clean(path)}")
