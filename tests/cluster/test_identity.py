@@ -232,6 +232,27 @@ def test_a_child_joins_the_run_of_its_parent_unless_it_says_otherwise(
         child.end()
 
 
+@pytest.mark.parametrize(
+    ("asked", "joins"),
+    [
+        ({}, True),
+        ({"config": {"worker_id": 1}}, True),
+        ({"seed": 4, "run_id": "parents"}, True),
+        ({"seed": 0}, False),
+        ({"config": {"seed": 0}}, False),
+        ({"config": {"lr": 0.1}}, False),
+    ],
+)
+def test_a_child_that_names_a_seed_or_a_setting_is_no_part_of_the_run_of_a_sweep_that_names_none(
+    asked: dict[str, Any], joins: bool, root: Path, begin: Begin
+) -> None:
+    with rollbook.init("p", "n", run_id="parents", sinks=[], keeper="inline") as run:
+        told = {name: os.environ[name] for name in ("ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID")}
+        child = begin(told)
+        assert (child.tell(init=asked).answer().get("id") == run.id) is joins
+        child.end()
+
+
 def test_a_child_of_a_parent_that_is_gone_opens_its_own(root: Path, begin: Begin) -> None:
     parent = begin({})
     first = parent.tell(init={}).answer()["id"]

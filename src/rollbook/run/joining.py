@@ -105,7 +105,10 @@ def _of_parent(wanted: Wanted) -> tuple[str | None, str]:
             return None, ""
         if not living_writers(folder):
             return None, ""
-        if differs := contradiction(about, wanted.given):
+        differs = contradiction(about, wanted.given) or (
+            _what_it_adds(about, wanted.given) if not wanted.run_id else ""
+        )
+        if differs:
             return None, f"and not part of run {about.id} of its parent process: {differs}"
         return folder, ""
     return None, ""
@@ -236,6 +239,17 @@ def contradiction(about: RunJson, given: Mapping[str, object]) -> str:
         return f"its seed is {there}, here it is {here}"
     path = _difference(about.config, given["config"] or {}, "config")
     return f"its {path} is another one" if path else ""
+
+
+def _what_it_adds(about: RunJson, given: Mapping[str, object]) -> str:
+    """What a child says and its parent's run does not, in words; "" if nothing: a run without a seed or settings of its
+    own may be that of a sweep, whose children train a seed or a setting each."""
+    if about.seed is None and given["seed"] is not None:
+        return f"it names no seed, here it is {given['seed']}"
+    config: Any = given["config"] or {}
+    added = (key for key in config if key not in about.config and str(key).casefold() not in _OF_A_RANK)
+    path = next(added, None)
+    return "" if path is None else f"it names no config.{path}"
 
 
 def _difference(there: Any, here: Any, path: str) -> str:
