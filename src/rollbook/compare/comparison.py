@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _MOST_IN_WORDS = 6
-"""Of so many pairs each has a sentence of its own."""
+"""Up to this many pairs have a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ class Comparison:
         verdicts = [pair.verdict for pair in self.pairs if pair.verdict is not None]
         scores = [group.seeds_R for group in self.groups]
         found = as_seen(scores, self.study or Study(), verdicts, difference, power, counts)
-        return replace(found, verdicts=verdicts, said=self.verdicts())
+        return replace(found, verdicts=verdicts, verdict_sentences=self.verdicts())
 
     def as_data(self) -> dict[str, Any]:
         """Verdicts, groups and notes as plain data for JSON."""

@@ -25,14 +25,14 @@ class SeedPlan:
 
     Attributes:
       std: standard deviation of the scores between seeds; pooled over the groups, if there are runs.
-      power: wanted chance that `compare` names the better group.
+      power: the probability with which `compare` is to name the better group.
       difference: the difference to find, in units of the score; None if not given.
       needed: seeds of each group for it; None if no difference is given, or if more than 10,000 are needed.
       fewest: seeds of each group that can decide at all.
       pairs_compared: how many pairs of groups share the error.
       detectable: seeds of each group -> the smallest difference found with that power; infinity: none, however large.
       verdicts: for runs: the present verdict about each pair, with the number of seeds that would decide it.
-      said: the same as sentences.
+      verdict_sentences: remarks about the runs, and the verdicts, in words.
     """
 
     std: float
@@ -43,7 +43,7 @@ class SeedPlan:
     pairs_compared: int
     detectable: dict[int, float]
     verdicts: list[Verdict] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    verdict_sentences: list[str] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -71,7 +71,7 @@ class SeedPlan:
                 f"{seeds} seeds of each group find a difference of {self.difference:g}{among} with a chance of "
                 f"{self.power:.0%}."
             )
-        lines += self.said
+        lines += self.verdict_sentences
         lines.append(
             f"Fewer than {self.fewest} seeds of each cannot decide{among}. The scores of seeds have a standard "
             f"deviation of {self.std:.4g}."

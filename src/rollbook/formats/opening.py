@@ -66,7 +66,7 @@ def together(several: Sequence[RunSet]) -> RunSet:
 
 
 def _is_within(path: str | os.PathLike[str], others: Sequence[str | os.PathLike[str]]) -> bool:
-    """Whether a folder lies below one of the others, with which the runs of other tools in it are read."""
+    """Whether a folder is below one of the others, with which the runs of other tools in it are read."""
     if is_address(path):
         return False
     mine = os.path.realpath(os.path.expanduser(path))

@@ -187,11 +187,11 @@ def seeds_needed(ask: Seeds, source: Source) -> compare.SeedPlan:
     answer = compared(Compare(metric=ask.metric, by=ask.by, score=ask.score, against=ask.against), source)
     plan = answer.seed_plan(ask.difference, ask.power, COUNTS)
     usual = [fact.sentence for fact in answer.facts if fact.kind == "usual score"]
-    return replace(plan, said=[*usual, *plan.said])
+    return replace(plan, verdict_sentences=[*usual, *plan.verdict_sentences])
 
 
 MOST_GROUPS = 20
-"""So many are compared at once: each with each."""
+"""The largest number of groups that are compared at once, each with each."""
 
 
 class Scored(NamedTuple):
@@ -320,7 +320,7 @@ class UpTo(NamedTuple):
 
 
 _TELLING = 5
-"""So many different values make a curve that two trainings do not have by chance."""
+"""Two trainings do not have a curve of at least this many different values in common by chance."""
 
 
 def called(rows: Sequence[Row]) -> list[str]:

@@ -75,7 +75,7 @@ _OWN = (
     *[f"data/{name}/" for name in sorted(HIDDEN_TABLES - {"aside"})],
     *("data/page.lock", "data/writers.json", "media/.spool/", "ckpt/.index.json"),
 )
-"""Folders and files that only rollbook reads. What lies aside was damaged, and is for people."""
+"""Folders and files that only rollbook reads. What is set aside there was damaged, and is for people."""
 
 RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that every table may have in addition to the clocks; a value with such a name is stored as value/<name>."""

@@ -30,7 +30,7 @@ from rollbook.values.arrow import to_numpy
 _TRIES = 10
 
 _FEW = 2
-"""So many numbers of a lane may have been given to calls that an exception interrupted."""
+"""At most this many numbers of a lane may have been given to calls that an exception interrupted."""
 
 Lane = tuple[str, int]
 """(writer, lane)"""

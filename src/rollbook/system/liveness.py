@@ -264,7 +264,7 @@ def _look_at(pid: int) -> tuple[bool | None, str, str]:
     """(alive, start time, image) of a pid: (False, "", "") if it is gone or a zombie, (None, "", "") if hidden.
 
     The image is where its stack begins: the system draws a new one at each `exec`, which keeps pid and start time. It
-    is "" where it is not told, as of another user's process.
+    is "" where it is not known, as of another user's process.
     """
     if sys.platform == "win32":
         return (*_windows_look_at(pid), "")

@@ -245,7 +245,7 @@ def _spelled(short: Mapping[str, str], without: frozenset[str]) -> _Spell:
 
 
 def _abbreviated(words: Sequence[str], letters: int) -> dict[str, str]:
-    """Of each word so many letters, and as many more as tell it from the others."""
+    """The first letters of each word, and as many more as distinguish it from the others."""
     short = {}
     for word in words:
         most = len(word) if len(word) < 3 else letters

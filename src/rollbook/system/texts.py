@@ -37,7 +37,7 @@ def setting_text(value: object) -> str:
 
 
 def number_text(value: float, figures: int | None = 6) -> str:
-    """A number with so many significant figures, or all before its point, without idle zeros; below 0.001 as 3e-4.
+    """A number with this many significant figures, or all before its point; no trailing zeros; below 0.001 as 3e-4.
 
     Args:
       figures: None: as many as tell it from every other number.

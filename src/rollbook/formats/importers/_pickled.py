@@ -104,7 +104,7 @@ class _Reading:
         raise ValueError(f"an instruction that is not known ({arg!r})")
 
     def _marked(self) -> list[Any]:
-        """What lies above the last mark, which is taken away with it."""
+        """What is above the last mark, which is removed with it."""
         for n in range(len(self._stack) - 1, -1, -1):
             if self._stack[n] is _MARK:
                 above = self._stack[n + 1 :]
@@ -329,7 +329,7 @@ def _array(content: object, kind: object, shape: object, *, is_fortran: bool = F
 
 
 def _without_arrays(value: Any, done: dict[int, Any]) -> Any:
-    """The value with the numbers of its arrays. What lies in several lists at once is done once.
+    """The value with the numbers of its arrays. What is in several lists at once is done once.
 
     Args:
       done: identity of a value -> (the value, what became of it).

@@ -106,13 +106,13 @@ def _first_lines(stream: TextIO, is_monitor: bool) -> tuple[str, str, int, Mappi
     line, second = (stream.readline(_LONGEST_LINE) for _ in range(2))
     for number in range(1, _MOST_BEFORE):
         if line.startswith("#"):
-            said = _facts(line)
+            facts = _facts(line)
             named = line[1:].lstrip()  # TorchBeast's "# _tick,_time,…", numpy's "# step return"
             separator = _separator_of(named, second)
             is_named = len(_cells_of(named, separator)) > 1 and is_number("".join(_cells_of(second, separator)[:1]))
-            if said is None and is_named and not is_monitor:
+            if facts is None and is_named and not is_monitor:
                 return named, second, number, None
-            monitor = said or monitor or {}
+            monitor = facts or monitor or {}
         elif line.strip():
             return line, second, number, monitor
         line, second = second, stream.readline(_LONGEST_LINE)
@@ -122,10 +122,10 @@ def _first_lines(stream: TextIO, is_monitor: bool) -> tuple[str, str, int, Mappi
 def _facts(line: str) -> Mapping[str, object] | None:
     """What the comment of a Monitor file says; None for other comments."""
     try:
-        said = json.loads(line[1:])
+        facts = json.loads(line[1:])
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return facts if isinstance(facts, dict) else None
 
 
 def _separator_of(first: str, second: str) -> str:

@@ -203,7 +203,7 @@ def _content(file: Path) -> list[Content] | str:
 
 @functools.lru_cache(maxsize=65_536)
 def _may_hold(file: Path, _changed: int) -> bool:
-    """Whether JSON of any name begins with names of results or counters: most that lies about holds something else."""
+    """Whether JSON of any name begins with names of results or counters: most JSON files hold something else."""
     with open(file, "rb") as stream:
         head = stream.read(_HEAD).decode("utf-8", "replace")
     return head.lstrip()[:1] in ("{", "[") and any(is_result(name) or x_clock(name) for name in {*_KEY.findall(head)})

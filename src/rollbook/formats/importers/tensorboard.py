@@ -434,7 +434,7 @@ def _whole_of(folder: Path, folders: Mapping[Path, list[Path]]) -> tuple[Path, s
 
 
 _MOST_PARTS = 4
-"""So many parts separated by "/" a tag of `add_scalars` may have, to be looked for above its folder."""
+"""A tag of `add_scalars` is looked for above its folder if it has at most this many parts separated by "/"."""
 
 
 def _files(path: Path) -> Iterator[Path]:
