@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import rollbook
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.adapters import _versions
 from rollbook.errors import MissingExtra
 from rollbook.system.optional import to_install
@@ -99,10 +97,11 @@ NEEDS = {
 }
 
 
-def told(code: str, place: Path, *, missing: str = "", installed: str = "{}") -> str:
+def told(interpreter: Interpreter, code: str, place: Path, *, missing: str = "", installed: str = "{}") -> str:
     """The last line that a program ends with in which some packages are missing, others of some version."""
     before = (
-        "import importlib.metadata, sys, types\n"
+        "import importlib.metadata, os, sys, types\n"
+        f"os.chdir({str(place)!r})\n"
         f"for name in {missing.split()!r}: sys.modules[name] = None\n"
         f"installed = {installed}\n"
         "if installed:\n"  # transformers is asked for before TRL's version is
@@ -110,10 +109,7 @@ def told(code: str, place: Path, *, missing: str = "", installed: str = "{}") ->
         "from rollbook.adapters import _versions\n"
         "_versions.installed = installed.get\n"
     )
-    env = {**os.environ, "PYTHONPATH": str(Path(rollbook.__file__).parents[1])}
-    done = subprocess.run(
-        [sys.executable, "-c", before + code], cwd=place, env=env, capture_output=True, text=True, check=False
-    )
+    done = interpreter.run(before + code, env=os.environ)
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stderr.splitlines()[-1]
 
@@ -125,17 +121,19 @@ def test_every_adapter_is_tried_here() -> None:
 
 
 @pytest.mark.parametrize("adapter", some_of(WITH_A_RANGE, lambda name: list(WITH_A_RANGE).index(name) % 3 == 0))
-def test_a_version_that_is_not_supported_is_named_with_the_range_that_is(adapter: str, tmp_path: Path) -> None:
+def test_a_version_that_is_not_supported_is_named_with_the_range_that_is(
+    adapter: str, tmp_path: Path, interpreter: Interpreter
+) -> None:
     framework, version, supported, code = WITH_A_RANGE[adapter]
-    last = told(code, tmp_path, installed=repr({framework: version}))
+    last = told(interpreter, code, tmp_path, installed=repr({framework: version}))
     assert "UnsupportedVersion" in last
     assert f"works with {framework} {supported}; found {version}." in last
     assert f"pip install '{framework}{supported}'" in last
 
 
-def test_lightzero_itself_has_a_range_beside_di_engines(tmp_path: Path) -> None:
+def test_lightzero_itself_has_a_range_beside_di_engines(tmp_path: Path, interpreter: Interpreter) -> None:
     installed = repr({"DI-engine": "0.5.3", "LightZero": "0.4.0"})
-    last = told(WITH_A_RANGE["lightzero"][3], tmp_path, installed=installed)
+    last = told(interpreter, WITH_A_RANGE["lightzero"][3], tmp_path, installed=installed)
     assert "works with LightZero >=0.1,<0.3; found 0.4.0." in last
 
 
@@ -147,9 +145,9 @@ def test_the_page_of_an_adapter_says_the_same_range(adapter: str) -> None:
 
 
 @pytest.mark.parametrize("what", some_of(NEEDS, lambda name: list(NEEDS).index(name) % 3 == 0))
-def test_a_missing_package_gives_the_line_that_installs_it(what: str, tmp_path: Path) -> None:
+def test_a_missing_package_gives_the_line_that_installs_it(what: str, tmp_path: Path, interpreter: Interpreter) -> None:
     code, missing, line = NEEDS[what]
-    last = told(code, tmp_path, missing=missing)
+    last = told(interpreter, code, tmp_path, missing=missing)
     assert "MissingExtra" in last
     here = to_install("plots").strip("'").removesuffix("[plots]")  # rollbook, or rollbook-core as in a checkout
     assert f"which is not installed: pip install {line.replace('rollbook[', f'{here}[')}" in last

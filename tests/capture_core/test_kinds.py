@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forked_programs import Interpreter
 from rollbook import testing
 from rollbook.testing.rows import KINDS as VALUES
 from rollbook.values.known import KINDS
@@ -57,6 +57,6 @@ print("whole")
 """
 
 
-def test_a_new_kind_of_value_is_logged_read_and_forwarded_by_one_line(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, timeout=300)
+def test_a_new_kind_of_value_is_logged_read_and_forwarded_by_one_line(tmp_path: Path, interpreter: Interpreter) -> None:
+    done = interpreter.run(PROGRAM, tmp_path, env=os.environ)
     assert done.stdout.strip() == "whole", done.stderr

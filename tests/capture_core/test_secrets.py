@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.errors import RollbookWarning
 from rollbook.run.origin.config import hidden_paths, literal, plain
 from rollbook.run.origin.provenance import command_line
@@ -310,15 +311,16 @@ def test_a_private_run_is_for_its_user_alone(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.skipif(os.name == "nt", reason="a umask is of POSIX")
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_the_umask_says_who_may_read_a_run(tmp_path: Path, umask: int) -> None:
+def test_the_umask_says_who_may_read_a_run(tmp_path: Path, umask: int, interpreter: Interpreter) -> None:
     code = """
-import sys, rollbook
+import os, sys, rollbook
+os.umask(int(sys.argv[2]))
 with rollbook.init("p", "r", dir=sys.argv[1], sinks=["jsonl"], keeper="inline") as run:
     run.log({"a": 1.0}, env_step=1)
     run.log_text("note", "hello")
     run.save_checkpoint({"w": 1.0})
 """
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, umask=umask)
+    assert interpreter.run(code, tmp_path, umask, env=os.environ).returncode == 0
     (folder,) = (path.parent for path in tmp_path.rglob("run.json"))
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [folder, *folder.rglob("*")]}
     assert len(modes) > 10

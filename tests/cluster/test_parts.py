@@ -10,7 +10,6 @@ import pickle
 import shlex
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
+from forked_programs import Interpreter
 from json_shapes import misfits
 from line_by_line import at_line
 from rollbook.book.book import Book
@@ -233,12 +233,12 @@ def test_only_a_part_of_the_run_is_joined_and_only_when_no_process_writes_it(
     assert misfits(json.loads(told.stdout), SHAPES["join"]) == []
 
 
-def test_side_writers_that_died_are_reported_by_ls_and_show(start: Start) -> None:
+def test_side_writers_that_died_are_reported_by_ls_and_show(start: Start, interpreter: Interpreter) -> None:
     run = start()
     run.log({"loss": 1.0}, env_step=1)
     script = "import os, sys, rollbook; rollbook.attach(sys.argv[1]).log({'x': 1.0}); os._exit(9)"
     for _ in range(2):
-        subprocess.run([sys.executable, "-c", script, str(run.folder)], check=False, timeout=PATIENCE)
+        assert interpreter.run(script, run.folder, env=os.environ).returncode == 9
     run.finish()
     assert run.book.status == "finished"
     assert sorted(writer["state"] for writer in run.book.writers) == ["closed", "died", "died"]
@@ -251,14 +251,15 @@ def test_side_writers_that_died_are_reported_by_ls_and_show(start: Start) -> Non
     assert "3 on 1 host, 1 closed, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
 
 
-def test_ls_and_show_agree_about_writers_of_other_hosts_whose_keeper_saw_them_die(start: Start) -> None:
+def test_ls_and_show_agree_about_writers_of_other_hosts_whose_keeper_saw_them_die(
+    start: Start, interpreter: Interpreter
+) -> None:
     run = start()
     run.log({"loss": 1.0}, env_step=1)
     script = "import os, sys, rollbook; rollbook.attach(sys.argv[1]).log({'x': 1.0}); os._exit(9)"
     environment = {**os.environ, "ROLLBOOK_HOST": "node-9"}
-    command = [sys.executable, "-c", script, str(run.folder)]
     for _ in range(2):
-        subprocess.run(command, env=environment, check=False, timeout=PATIENCE)
+        assert interpreter.run(script, run.folder, env=environment).returncode == 9
     run.finish()
     report_the_dead(str(run.folder), "node-9", 2)
     assert [writer["state"] for writer in run.book.writers if writer["host"] == "node-9"] == ["died", "died"]

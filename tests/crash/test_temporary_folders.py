@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from forked_programs import Interpreter
 from rollbook.server.shared.sql import TemporaryFolder
-from waiting import PATIENCE
 
 HOLDS = """
 import sys
@@ -26,26 +24,17 @@ sys.stdin.read()
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_a_folder_of_a_killed_process_goes_with_the_next_one_and_that_of_a_living_process_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interpreter: Interpreter
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in ("rollbook-answers-being-made", "rollbook-answers-of-somebody", "rollbook-other-kind"):
         (tmp_path / name).mkdir()
     (tmp_path / "rollbook-answers-link").symlink_to(tmp_path / "rollbook-answers-of-somebody")
-    holders = [
-        subprocess.Popen(
-            [sys.executable, "-c", HOLDS],
-            env={**os.environ, "TMPDIR": str(tmp_path)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    holders = [interpreter.start(HOLDS, env={**os.environ, "TMPDIR": str(tmp_path)}) for _ in range(2)]
     try:
-        killed, alive = (Path(holder.stdout.readline().strip()) for holder in holders if holder.stdout)
+        killed, alive = (Path(holder.stdout.readline().strip()) for holder in holders)
         holders[0].kill()
-        holders[0].wait(PATIENCE)
+        holders[0].wait()
         assert killed.exists()
         before = set(tmp_path.iterdir())
         with TemporaryFolder("answers") as own:
@@ -54,5 +43,6 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_one_and_that_of_a_livin
         assert not Path(own).exists()
     finally:
         for holder in holders:
-            holder.kill()
-            holder.communicate(timeout=PATIENCE)
+            with holder.stdin, holder.stdout:  # it ends as its stdin does
+                pass
+            holder.wait()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.book.book import Book
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
@@ -131,10 +130,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_sigkill_in_mid_episode_keeps_every_finished_one_and_the_part_that_was_written(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path)], env={**os.environ, "PYTHONPATH": SOURCES}
-    )
+def test_sigkill_in_mid_episode_keeps_every_finished_one_and_the_part_that_was_written(
+    tmp_path: Path, interpreter: Interpreter
+) -> None:
+    done = interpreter.run(textwrap.dedent(KILLED), tmp_path, env=os.environ)
     assert done.returncode == -signal.SIGKILL
     (folder,) = (tmp_path / "p").iterdir()
     book = Book(folder)

@@ -63,7 +63,7 @@ def test_several_processes_seal_what_one_would(make_run: Any, tmp_path: Path) ->
     assert remembered(run.folder) == remembered(alone)
     for writer in run.writers:
         writer.close()
-    seal(run.folder, final=True, processes=3, sizes=FEW)
+    seal(run.folder, final=True, processes=2, sizes=FEW)
     book = Book(run.folder)
     rows = Counter(zip(*(book.metrics(["who", "i"])[name].to_pylist() for name in ("who", "i")), strict=True))
     assert rows == Counter((who, float(i)) for who in range(5) for i in range(900))

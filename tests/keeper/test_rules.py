@@ -6,7 +6,6 @@ import json
 import math
 import os
 import signal
-import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 import rollbook
 import rollbook.health
 from cases import some_of
+from forked_programs import Interpreter
 from rollbook.errors import RollbookWarning
 from rollbook.journal import JournalReader
 from rollbook.keeper import child
@@ -578,13 +578,13 @@ run.finish()
 @pytest.mark.parametrize("kind", some_of(["rises-and-falls", "learns", "breaks"], 1))
 @pytest.mark.parametrize("keeper", some_of(["inline", "process"], 1))
 def test_a_run_that_was_killed_and_resumed_is_judged_like_one_that_was_not(
-    tmp_path: Path, kind: str, keeper: str
+    tmp_path: Path, kind: str, keeper: str, interpreter: Interpreter
 ) -> None:
     """The first returns of an attempt are not those of the run: a good policy goes on as a good one."""
 
     def train(name: str, *stops: int) -> list[tuple[str, str, str, int]]:
         for stop in stops:
-            subprocess.run([sys.executable, "-c", RESUMED, str(tmp_path), name, str(stop), keeper], check=False)
+            interpreter.run(RESUMED, tmp_path, name, stop, keeper, env=os.environ)
         (folder,) = (tmp_path / "p").glob(f"{name}-*")
         assert json.loads((folder / "run.json").read_text())["status"] == "finished"
         return sorted((row["rule"], row["level"], row["key"], row["env_step"]) for row in _book(folder))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
+import os
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from rollbook.remote.steps import Away
 from rollbook.schema.addresses import backlog
 from rollbook.system.files import try_lock
 from stores import await_shipped
-from waiting import PATIENCE
 
 
 def recorded(tmp_path, rows=2000, **more):
@@ -265,7 +263,7 @@ def test_what_came_damaged_is_refused(tmp_path, bucket):
     assert not (tmp_path / "back" / "cartpole" / folder.name / "run.json").exists()
 
 
-def test_log_takes_no_longer_while_the_store_is_away(tmp_path, bucket, proxy, monkeypatch):
+def test_log_takes_no_longer_while_the_store_is_away(tmp_path, bucket, proxy, interpreter):
     """Nothing of shipping is loaded into the training process, so nothing of it can hold up a row."""
     program = (
         "import sys, rollbook\n"
@@ -274,5 +272,5 @@ def test_log_takes_no_longer_while_the_store_is_away(tmp_path, bucket, proxy, mo
         "run.finish()\n"
         "print([name for name in sys.modules if name.startswith(('obstore', 'rollbook.remote', 'rollbook.storage'))])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
+    done = interpreter.run(program, env=os.environ)
     assert done.stdout.strip() == "[]", done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -19,18 +20,25 @@ def store(tmp_path):
     return f"file://{tmp_path}/store"
 
 
-@pytest.fixture
-def shipped(tmp_path, store):
-    """The id of a run of which the place alone is left."""
-    with rollbook.init(
-        "cartpole", "ppo", dir=tmp_path / "lost", sinks=[], keeper="inline", remote=store, config={"lr": 0.1}
-    ) as run:
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory):
+    """A place with one run, and the id of that."""
+    place = tmp_path_factory.mktemp("pushed")
+    options = {"dir": place / "lost", "sinks": [], "keeper": "inline", "remote": f"file://{place}/store"}
+    with rollbook.init("cartpole", "ppo", **options, config={"lr": 0.1}) as run:
         for step in range(300):
             run.log({"train/return": step * 0.5}, env_step=step)
         run.save_checkpoint({"w": [1.0, 2.0]}, env_step=299)
     push(run.folder)
-    run.folder.rename(tmp_path / "gone")
-    return run.id
+    shutil.rmtree(run.folder)
+    return place / "store", run.id
+
+
+@pytest.fixture
+def shipped(tmp_path, pushed):
+    """The id of a run of which the place alone is left."""
+    shutil.copytree(pushed[0], tmp_path / "store")
+    return pushed[1]
 
 
 def resume(tmp_path, run_id, store, how, **more):

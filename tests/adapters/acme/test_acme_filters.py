@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-import subprocess
-import sys
+import os
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forked_programs import Interpreter
 from rollbook.adapters import acme
 from rollbook.errors import BadInput
 
@@ -83,13 +83,13 @@ def test_time_filter_hands_on_the_last_record_when_it_is_never_closed() -> None:
     assert [record["i"] for record in kept.data] == [0, 1]
 
 
-def test_a_program_that_ends_without_close_still_shows_its_last_record() -> None:
+def test_a_program_that_ends_without_close_still_shows_its_last_record(interpreter: Interpreter) -> None:
     code = (
         "from rollbook.adapters import acme\n"
         "logger = acme.TimeFilter(acme.TerminalLogger('t'), 1000.0)\n"
         "for i in range(3): logger.write({'i': i})\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = interpreter.run(code, env=os.environ)
     assert done.stdout.split("\n") == ["[T] I = 0", "[T] I = 2", ""]
 
 

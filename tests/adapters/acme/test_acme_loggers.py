@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import gc
 import io
-import subprocess
-import sys
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forked_programs import Interpreter
 from rollbook.adapters import acme
 from rollbook.errors import BadInput, RollbookWarning
 from waiting import PATIENCE
@@ -45,12 +45,12 @@ def test_acmes_names_and_submodule_paths_are_all_there() -> None:
     assert acme.counting.Counter is acme.Counter
 
 
-def test_importing_the_adapter_needs_neither_acme_nor_numpy() -> None:
+def test_importing_the_adapter_needs_neither_acme_nor_numpy(interpreter: Interpreter) -> None:
     code = (
         "import sys; import rollbook.adapters.acme\n"
         "print([m for m in ('acme', 'numpy', 'tree', 'torch') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = interpreter.run(code, env=os.environ)
     assert done.stdout.strip() == "[]"
 
 
@@ -200,11 +200,11 @@ def test_a_file_not_opened_for_appending_is_refused(tmp_path: Path) -> None:
         acme.CSVLogger(tmp_path, flush_every=0)
 
 
-def test_processes_started_in_the_same_second_do_not_share_a_file() -> None:
+def test_processes_started_in_the_same_second_do_not_share_a_file(interpreter: Interpreter) -> None:
     code = "from rollbook.adapters.acme import paths; print(paths.get_unique_id()[0])"
-    run = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    names = {process.communicate()[0] for process in run}
+    names = {interpreter.run(code, env=os.environ).stdout for _ in range(2)}
     assert len(names) == 2
+    assert all(names)
 
 
 # -- memory and wrappers
@@ -353,7 +353,7 @@ def test_records_after_close_and_beyond_the_queue_are_counted_not_lost_silently(
     assert logger.dropped + len(kept.data) == 11
 
 
-def test_a_program_that_ends_without_close_writes_what_was_queued() -> None:
+def test_a_program_that_ends_without_close_writes_what_was_queued(interpreter: Interpreter) -> None:
     code = (
         "import time\n"
         "from rollbook.adapters import acme\n"
@@ -363,7 +363,7 @@ def test_a_program_that_ends_without_close_writes_what_was_queued() -> None:
         "logger = acme.AsyncLogger(Slow())\n"
         "for i in range(5): logger.write({'i': i})\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = interpreter.run(code, env=os.environ)
     assert done.stdout.split() == ["0", "1", "2", "3", "4"]
 
 
