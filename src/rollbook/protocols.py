@@ -356,6 +356,9 @@ class RunInternals(Protocol):
     def era(self) -> int:
         """Number of the current stretch of history; it changes with a resume and with each rewind."""
 
+    def reading(self, clock: str) -> int | None:
+        """The current reading of a standard clock in this scope; None if it is not known. `clocks_now` has all."""
+
     @property
     def offsets(self) -> dict[str, int]:
         """What to add to the counters of a framework that restart at 0 after a resume."""

@@ -105,6 +105,45 @@ def test_logging_holds_no_memory(run: Any) -> None:
     assert blocks(steady) <= 100  # row 8
 
 
+def test_an_episode_is_a_few_dozen_calls_and_a_step_of_it_one(run: Any) -> None:
+    import gymnasium
+
+    from rollbook.capture.gym import RecordEpisodes
+
+    class Plain(gymnasium.Env[int, int]):
+        observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+        def __init__(self, length: int) -> None:
+            self.length, self.left = length, 0
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            self.left = self.length
+            return 0, {}
+
+        def step(self, action: int) -> Any:
+            self.left -= 1
+            return 0, 1.0, not self.left, False, {}
+
+    def episodes(env: Any) -> Callable[[], None]:
+        def play() -> None:
+            for _ in range(50):
+                env.reset()
+                while not env.step(0)[2]:
+                    pass
+
+        return play
+
+    found = []
+    for length in (10, 110):
+        bare, recorded = episodes(Plain(length)), episodes(RecordEpisodes(Plain(length), run))
+        recorded()  # the first rows of a key set take the slow path
+        found.append((calls(recorded)[0] - calls(bare)[0]) / 50)
+    a_step = (found[1] - found[0]) / 100
+    # Row E2 of the table: what an episode costs besides its steps.
+    assert a_step == 1.0, f"{a_step:.2f} Python calls a step"
+    assert found[0] - 10 * a_step <= 50, f"{found[0] - 10 * a_step:.1f} Python calls an episode"
+
+
 def test_a_row_takes_its_words_and_no_more(run: Any) -> None:
     before = journal_bytes(run.folder)
     for n in range(5_000):

@@ -81,8 +81,9 @@ class Lane:
         Raises:
           OSError: it could not be written; earlier data is unchanged.
         """
-        self.settle()
         log = self._log
+        if log is not None and log.trying is not None:
+            self.settle()
         if log is None or log.end > self._limit:
             log = self._next_file()
         seq = self.seq = self.seq + 1

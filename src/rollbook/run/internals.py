@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rollbook.schema.clocks import STANDARD, UNKNOWN
 from rollbook.system.guard import tolerating
 
 TYPE_CHECKING = False
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.capture import Checkpoints
-    from rollbook.journal import Writer
+    from rollbook.journal import Channel, Writer
     from rollbook.run.open_run import OpenRun
     from rollbook.schema.manifest import RunJson
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 class Internals:
     """The internals of a run or a scope. Implements `protocols.RunInternals`, which describes each member."""
 
-    __slots__ = ("_run", "scope")
+    __slots__ = ("_current", "_run", "scope")
 
-    def __init__(self, run: OpenRun, scope: str) -> None:
-        self._run, self.scope = run, scope
+    def __init__(self, run: OpenRun, channel: Channel) -> None:
+        self._run, self.scope, self._current = run, channel.scope, channel.current
 
     @property
     def writer(self) -> Writer:
@@ -44,6 +45,11 @@ class Internals:
     def era(self) -> int:
         """Number of the current stretch of history; it changes with a resume and with each rewind."""
         return self._run._era
+
+    def reading(self, clock: str) -> int | None:
+        """The current reading of a standard clock in this scope; None if it is not known. `clocks_now` has all."""
+        reading = self._current[STANDARD.index(clock)]
+        return None if reading == UNKNOWN else reading
 
     def episodes_before(self) -> tuple[int, int]:
         """(episodes begun, environment steps counted) in this scope, in the effective history."""

@@ -98,7 +98,7 @@ class Scope:
     @property
     def internals(self) -> Internals:
         """What framework adapters use in addition to the public verbs (`protocols.RunInternals`)."""
-        return Internals(self.run, self._channel.scope)
+        return Internals(self.run, self._channel)
 
     @property
     def folder(self) -> Path:
@@ -161,10 +161,12 @@ class Scope:
                 columns, n = _as_columns(table, columns, n)
                 if not n:
                     return 0
-            readings, refused = self._unusual.clocks((), clocks)
-            if refused:
-                columns = {**columns, **self._unusual.cells_of(refused)}
             channel = self._channel
+            readings = [*channel.current]
+            if clocks:
+                readings, refused = self._unusual.clocks((), clocks)
+                if refused:
+                    columns = {**columns, **self._unusual.cells_of(refused)}
             payload: dict[str, object] = {
                 "table": table,
                 "scope": channel.scope,
@@ -201,7 +203,7 @@ class Scope:
         """The columns that can be stored: those that have n values."""
         if n == 1:
             if type(columns) is dict and set(map(type, columns.values())) == {list}:
-                return dict(columns)
+                return columns
             return {
                 name: cells if type(cells) is list or _is_one(cells) else [cells] for name, cells in columns.items()
             }

@@ -101,6 +101,10 @@ class EpisodeRecorder:
         self.total: Any = 0.0
         self.length = 0
         self.plain_steps = False
+        self.number, self._began = 0, 0.0
+        self._seed: object = None
+        self._options: object = None
+        self._version: int | None = None
         self.check: Callable[[EpisodeRecorder, Mapping[str, object]], object] | None = None
         self._reset()
         self.settings.take_in(self)
@@ -111,16 +115,8 @@ class EpisodeRecorder:
     def _reset(self) -> None:
         self.total, self.length, self.counted = 0.0, 0, 0
         self._end_begun: _End | None = None
-        self._trajectory.reset()
-        self.videos.reset()
-        self._marked = self._entered = self._ending = False
+        self._marked = self._entered = self._ending = self.plain_steps = False
         self._parts: dict[str, Tally] = {}
-        self._seed: object = None
-        self._options: object = None
-        self._began = 0.0
-        self._version: int | None = None
-        self.number = 0
-        self.plain_steps = False
 
     # -- one episode
 
@@ -148,25 +144,22 @@ class EpisodeRecorder:
         if self.episode_id and self.length:
             self.settings.note_cut(self.env_index, self.length)
             self._end(False, False, complete=False)
-        else:
-            self._trajectory.drop()
         settings = self.settings
         if env_index is not None:
             self.env_index = env_index
         self.episode_id = ""
         self._reset()
-        self.number = settings.next_number()
+        self.number = number = settings.next_number()
         episode_id = f"{settings.token}.{self.env_index}.{self._count}"
         self._count += 1
         self._seed, self._options = seed, options
         self._began = time.perf_counter()
-        self._version = self._clocks_now().get("policy_version")
+        self._version = settings.reading("policy_version")
         if not self._infos.is_empty:
             self._infos.begin()
         self._ledger.begin()
-        self._trajectory.begin(episode_id, self.number, obs)
-        if settings.may_record_video:
-            self.videos.begin(self.number)
+        self._trajectory.begin(episode_id, number, obs)
+        self.videos.begin(number)
         self._entered = self._given_ledger
         self.episode_id = episode_id  # after what belongs to it: an interrupted beginning starts again
         self.plain_steps = self._needs_no_more()
@@ -368,10 +361,6 @@ class EpisodeRecorder:
         finally:
             self._ending = False
 
-    def _clocks_now(self) -> Mapping[str, int]:
-        own = self.settings.clocks()
-        return {**self._recorder.clocks_now(), **own} if own else self._recorder.clocks_now()
-
     def _number_of(self, reward: Any) -> float:
         if hasattr(reward, "items") and hasattr(reward, "keys"):
             self._entered = True
@@ -450,7 +439,7 @@ class EpisodeRecorder:
             "seed": [None if self._seed is None else scalar_of(self._seed)],
             "env_index": [self.env_index],
             "number": [self.number],
-            "options": [self._options_text()],
+            "options": [None if self._options is None else self._options_text()],
             "counted_env_step": [settings.counted_env_step],
             "policy_version_at_start": [self._version],
             "steps_kept": [end.why_kept],
@@ -463,7 +452,7 @@ class EpisodeRecorder:
             recorder.record("rewards", columns, n, receipt=end.sums, **clocks)
         if settings.curves and end.curves:
             end.curves = False
-            recorder.log(self._curves(finished), **clocks)
+            recorder.log(self._curves(finished, has_sums), **clocks)
         if self.videos.has_frames:
             self.videos.finish(finished, self._marked, clocks)
         if finished.complete:
@@ -474,7 +463,7 @@ class EpisodeRecorder:
             self._trajectory.reset()
         return finished.episode_id
 
-    def _curves(self, finished: Finished) -> dict[str, float]:
+    def _curves(self, finished: Finished, has_sums: bool) -> dict[str, float]:
         values: dict[str, Any] = {
             "return": finished.total,
             "length": finished.length,
@@ -482,13 +471,11 @@ class EpisodeRecorder:
         }
         if not self._infos.is_empty:
             values.update(self._infos.scalars())
-        if len(self._ledger):
+        if has_sums:
             values.update(self._ledger.scalars())
         return values
 
     def _options_text(self) -> str | None:
-        if self._options is None:
-            return None
         options = plain(self._options)
         if options is UNSTORABLE:
             self.settings.unstorable("options", self._options)

@@ -143,10 +143,15 @@ class EpisodeSettings:
         """
         if finished.noted:
             return
-        self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
-        self._longest = max(self._longest, finished.length)
-        episodes, steps, total = self.finished
-        self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
+        total, length = finished.total, finished.length
+        if total > self.best:
+            self.best = total
+        if total < self.worst:
+            self.worst = total
+        if length > self._longest:
+            self._longest = length
+        episodes, steps, totals = self.finished
+        self.finished, finished.noted = (episodes + 1, steps + length, totals + total), True
 
     def note_cut(self, env_index: int, length: int) -> None:
         """A reset has cut an episode short. The third one of a length points to a time limit, which is reported once.
@@ -190,7 +195,9 @@ class EpisodeSettings:
 
     def next_number(self) -> int:
         """The number of the next episode, counted over all sub-environments from 0."""
-        self.follow_history()
+        internals = self._internals
+        if internals is not None and internals.era != self._era:
+            self.follow_history()
         number, self._next = self._next, self._next + self._stride
         return number if self._counts is None else number + self._counts()[1]
 
@@ -233,6 +240,14 @@ class EpisodeSettings:
         for recorder in self._recorders:
             self.count(recorder)
         return self.counted_env_step
+
+    def reading(self, clock: str) -> int | None:
+        """The current reading of a clock for the recorder's rows; None if it is not known."""
+        own, internals = self.clocks(), self._internals
+        if internals is not None and clock not in own:
+            return internals.reading(clock)
+        known: Mapping[str, int] = {**self.recorder.clocks_now(), **own}
+        return known.get(clock)
 
     def clocks(self) -> dict[str, Any]:
         """Clocks for writing: none (the run's own) unless a clock is set here or comes from elsewhere."""

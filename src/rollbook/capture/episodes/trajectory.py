@@ -22,10 +22,10 @@ class Trajectory:
       in_full: every step is wanted, or may be wanted at the end; else only the data in the infos of single steps.
     """
 
-    __slots__ = ("_chunks", "_episode_id", "_obs", "_settings", "_why", "in_full")
+    __slots__ = ("_chunks", "_episode_id", "_never", "_obs", "_settings", "_why", "in_full")
 
     def __init__(self, settings: EpisodeSettings) -> None:
-        self._settings = settings
+        self._settings, self._never = settings, settings.steps.never
         self.reset()
 
     def reset(self) -> None:
@@ -36,8 +36,16 @@ class Trajectory:
         self.in_full = False
 
     def begin(self, episode_id: str, number: int, obs: object) -> None:
-        """An episode begins, the `number`-th from 0, with the observation `obs` (or UNSTORABLE)."""
+        """An episode begins, the `number`-th from 0, with the observation `obs` (or UNSTORABLE).
+
+        Held data of one before it, which had no steps, are dropped.
+        """
+        if self._chunks is not None:
+            self._chunks.drop()
+        self.reset()
         self._episode_id = episode_id
+        if self._never:
+            return
         schedule = self._settings.steps
         if schedule.from_start(number):
             self.in_full, self._why = True, "schedule"
@@ -47,11 +55,6 @@ class Trajectory:
             self._chunks = self._new_chunks(hold=True)
         if self.in_full:
             self._obs = self._cells_of(obs)
-
-    def drop(self) -> None:
-        """Drop the held data of an episode without steps."""
-        if self._chunks is not None:
-            self._chunks.drop()
 
     def add(
         self,

@@ -84,6 +84,9 @@ class EpisodeVideos:
 
     def begin(self, number: int) -> None:
         """An episode begins, the `number`-th from 0."""
+        self.reset()
+        if not self._settings.may_record_video:
+            return
         schedule = self._settings.video
         self._is_chosen = schedule.from_start(number)
         if self._is_chosen or schedule.in_hindsight:
