@@ -20,7 +20,7 @@ from foreign_samples import SAMPLES, WRITTEN
 from rollbook.errors import BadInput
 from rollbook.formats import importers
 from rollbook.formats.foreign import found
-from rollbook.formats.importers._found import Found
+from rollbook.formats.importers._found import FoundRun
 from rollbook.formats.importers._into_runs import import_one
 from rollbook.formats.importers._registry import patterns
 from rollbook.values import Histogram
@@ -133,7 +133,7 @@ def test_an_import_of_what_vanished_says_so(tmp_path: Path) -> None:
     (run,) = importers.make("jsonl").runs(sample)
     sample.unlink()
     with pytest.raises(BadInput, match="went away"):
-        import_one(Found(run, "jsonl", sample), str(tmp_path / "runs"), "project", "run")
+        import_one(FoundRun(run, "jsonl", sample), str(tmp_path / "runs"), "project", "run")
 
 
 @pytest.mark.parametrize("name", some_of(OPENED, [*OPENED][::3].count))

@@ -13,7 +13,7 @@ from foreign_samples import SAMPLES
 from rollbook import testing
 from rollbook.formats import importers
 from rollbook.formats.importers import _registry as importers_registry
-from rollbook.formats.importers._found import Found
+from rollbook.formats.importers._found import FoundRun
 from rollbook.formats.importers._into_runs import EARLY, early_fields
 from rollbook.formats.importers._names import as_name
 
@@ -50,7 +50,7 @@ def test_hydras_configuration_next_to_the_files_is_the_runs_where_the_tool_has_n
 def test_what_is_known_of_a_run_before_its_rows_are_read_is_in_its_listing_too(name: str, tmp_path: Path) -> None:
     sample = SAMPLES[name](tmp_path)
     known = [
-        early_fields(Found(run, name, sample), "", as_name(run.project or sample.stem))
+        early_fields(FoundRun(run, name, sample), "", as_name(run.project or sample.stem))
         for run in importers.make(name).runs(sample)
     ]
     for before, imported in zip(known, importers.import_runs(sample, format=name, dir=tmp_path / "runs"), strict=True):

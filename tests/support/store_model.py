@@ -15,7 +15,19 @@ from random import Random
 from typing import Any
 
 from rollbook.remote.commit import Commits, Gone, Local, LocalFile, NotShipped, RemoteManifest
-from rollbook.remote.steps import Away, Delete, Entry, Get, List, LookAgain, Missing, Put, Refused, Stored, Unknown
+from rollbook.remote.steps import (
+    Away,
+    Delete,
+    Get,
+    List,
+    ListedObject,
+    LookAgain,
+    Missing,
+    Put,
+    Refused,
+    Stored,
+    Unknown,
+)
 
 ORIGINS = ("a", "b", "c")
 FAILED, DELAYED, LOST = 0.08, 0.08, 0.12
@@ -43,7 +55,7 @@ class Store:
             return Stored(data, etag)
         if isinstance(operation, List):
             held = sorted(self.held.items())
-            return [Entry(k, len(d), e, t) for k, (d, e, t) in held if k.startswith(operation.prefix)]
+            return [ListedObject(k, len(d), e, t) for k, (d, e, t) in held if k.startswith(operation.prefix)]
         if isinstance(operation, Delete):
             self.held.pop(operation.key, None)
             if "/m/" in operation.key:

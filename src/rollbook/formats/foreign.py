@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import BadInput, RollbookError
-from rollbook.formats.importers._found import Found
+from rollbook.formats.importers._found import FoundRun
 from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._walk import Walk, found
 from rollbook.runs.catalog import stamped
@@ -256,7 +256,7 @@ class _Folder:
             write_json(index, {"read_by": __version__, "runs": now})
         return len(unread)
 
-    def _unmet(self, asked: Asked, every: list[Found], known: dict[str, Any]) -> set[str]:
+    def _unmet(self, asked: Asked, every: list[FoundRun], known: dict[str, Any]) -> set[str]:
         """The runs that were never read and need not be, since they do not meet a condition."""
         from rollbook.formats.importers._into_runs import early_fields, identity_of
 
@@ -274,7 +274,7 @@ class _Folder:
 
         return as_name(run.project or self._base.name or "foreign")
 
-    def _one(self, one: Found, known: dict[str, Any]) -> dict[str, Any]:
+    def _one(self, one: FoundRun, known: dict[str, Any]) -> dict[str, Any]:
         """The index entry of a run: stamps of its files, names, folder, rollbook's own run of it, and its problem.
 
         It is read again if the stamps differ, and from its beginning if rows changed that were read before.
@@ -326,14 +326,14 @@ class _Folder:
         entry["half"] = is_half(done.left_out, run.files)
         return entry if own_run and root.endswith(_ALSO_RECORDED) else self._moved(entry)
 
-    def _called(self, one: Found) -> list[Any]:
+    def _called(self, one: FoundRun) -> list[Any]:
         """The current name of a run and its labels: both may change while its files stay the same."""
         labels = labels_of(one.labelled)
         facts = one.path_facts
         of_path = [] if facts is None else [facts.algo, facts.env, facts.other, facts.group]
         return [one.run.name, [[name, value] for name, (value, _file) in labels.items()], of_path]
 
-    def _write_description(self, one: Found, folder: str) -> None:
+    def _write_description(self, one: FoundRun, folder: str) -> None:
         """Write what is known of a run besides its rows to its run.json."""
         from rollbook.formats.importers._into_runs import early_fields
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from rollbook.errors import RemoteError
 from rollbook.remote.remote import WORKERS, Remote, perform
-from rollbook.remote.steps import Entry, Get, Missing, Put, Refused, Steps, Unknown
+from rollbook.remote.steps import Get, ListedObject, Missing, Put, Refused, Steps, Unknown
 from rollbook.remote.views import folder_of
 from rollbook.schema import manifest
 from rollbook.system.liveness import host_name
@@ -168,7 +168,7 @@ def _put(remote: Remote, catalogue: Catalogue, etag: str | None) -> None:
         return
 
 
-def _run_of(entry: Entry) -> str:
+def _run_of(entry: ListedObject) -> str:
     return entry.key[len(PAGES) : -len(".json")]
 
 

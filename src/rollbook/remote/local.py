@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rollbook.errors import NoPermission, RemoteError
-from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
+from rollbook.remote.steps import Away, ListedObject, Missing, Refused, Stored, Unknown
 from rollbook.system.files import sync_folder, try_lock, unlock
 
 _LOCK = ".rollbook-place.lock"
@@ -86,10 +86,10 @@ class FolderRemote:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
 
-    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
+    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[ListedObject]:
         """See `remote.Remote`."""
         start = self._path(prefix.rpartition("/")[0])
-        entries: list[Entry] = []
+        entries: list[ListedObject] = []
         try:
             for folder, _folders, names in os.walk(start):
                 for name in names:
@@ -99,7 +99,9 @@ class FolderRemote:
                         continue
                     try:
                         about = os.stat(path)
-                        entries.append(Entry(key, about.st_size, f"{about.st_mtime_ns}-{about.st_ino}", about.st_mtime))
+                        entries.append(
+                            ListedObject(key, about.st_size, f"{about.st_mtime_ns}-{about.st_ino}", about.st_mtime)
+                        )
                     except FileNotFoundError:
                         continue
         except OSError as err:

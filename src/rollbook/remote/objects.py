@@ -22,7 +22,7 @@ from rollbook.errors import (
     WrongRegion,
 )
 from rollbook.remote.remote import WORKERS
-from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
+from rollbook.remote.steps import Away, ListedObject, Missing, Refused, Stored, Unknown
 from rollbook.system.optional import need
 from rollbook.system.tuning import TUNING
 
@@ -141,12 +141,12 @@ class ObjectRemote:
                 raise Refused(key) from None
             raise self._translated(err, Unknown) from None
 
-    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
+    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[ListedObject]:
         """See `remote.Remote`."""
         between = known[TUNING.listed_names - 1 : -1 : TUNING.listed_names] if self._begins_anywhere else ()
         cuts = ["", *(name for name in between if _PLAIN.fullmatch(self._prefix + name)), ""]
 
-        def stretch(after: str, last: str) -> list[Entry]:
+        def stretch(after: str, last: str) -> list[ListedObject]:
             return self._read(prefix, lambda: self._listed(prefix, after, last))
 
         if len(cuts) == 2:
@@ -158,20 +158,20 @@ class ObjectRemote:
             for entries in pool.map(stretch, cuts, cuts[1:]):
                 yield from entries
 
-    def _listed(self, prefix: str, after: str, last: str) -> list[Entry]:
+    def _listed(self, prefix: str, after: str, last: str) -> list[ListedObject]:
         """Entries with the prefix, after `after` and up to `last`; "" is no limit."""
         whole = self._prefix + prefix
         # The store only lists folders; names with the prefix are picked from their folder.
         folder = whole.rpartition("/")[0]
         offset = self._prefix + after if after else None
-        entries: list[Entry] = []
+        entries: list[ListedObject] = []
         for page in self._obstore.list(self._store, folder or None, offset=offset, chunk_size=TUNING.listed_names):
             for item in page:
                 if item["path"].startswith(whole):
                     key, changed = item["path"][len(self._prefix) :], item["last_modified"].timestamp()
                     if last and key > last:
                         return entries
-                    entries.append(Entry(key, int(item["size"]), str(item["e_tag"]), changed))
+                    entries.append(ListedObject(key, int(item["size"]), str(item["e_tag"]), changed))
             if last and entries and entries[-1].key == last:  # otherwise another page would be requested
                 return entries
         return entries

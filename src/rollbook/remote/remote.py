@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-from rollbook.remote.steps import Delete, Entry, Get, List, LookAgain, Operation, Put, Steps, Stored
+from rollbook.remote.steps import Delete, Get, List, ListedObject, LookAgain, Operation, Put, Steps, Stored
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Remote(Protocol):
           Refused: the condition did not hold, so far as is known. Unknown: no answer.
         """
 
-    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
+    def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[ListedObject]:
         """All names with a prefix, in order. Raises Away.
 
         Args:

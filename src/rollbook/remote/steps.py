@@ -50,7 +50,7 @@ class Stored(NamedTuple):
     modified: float = 0.0
 
 
-class Entry(NamedTuple):
+class ListedObject(NamedTuple):
     """A line of a listing; `modified` is unix seconds by the store's clock."""
 
     key: str
@@ -67,7 +67,7 @@ class Get(NamedTuple):
 
 
 class List(NamedTuple):
-    """All names with a prefix. Answers a list of Entry; raises Away."""
+    """All names with a prefix. Answers a list of ListedObject; raises Away."""
 
     prefix: str
 

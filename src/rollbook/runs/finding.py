@@ -94,7 +94,7 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{what}: {self.message.rstrip('.')}. In {first.run}{more}."
 
 
-class Found(msgspec.Struct, frozen=True):
+class FindingsOfRuns(msgspec.Struct, frozen=True):
     """What is wrong with some runs.
 
     Attributes:
@@ -142,7 +142,7 @@ class Found(msgspec.Struct, frozen=True):
         )
 
 
-def found(ask: Findings, source: Source) -> Found:
+def found(ask: Findings, source: Source) -> FindingsOfRuns:
     """The answer; see `RunSet.findings`."""
     alerts, unread = _alerts(source)
     at: dict[tuple[str, str], dict[str, FoundIn]] = {}
@@ -166,7 +166,7 @@ def found(ask: Findings, source: Source) -> Found:
                 of_run.pop(path, None)
     troubled = {path for (level, _), runs in at.items() if level != "note" for path in runs}
     many = sum(ask.since is None or alert.seconds >= ask.since for each in alerts.values() for alert in each)
-    return Found(_worst_first(at), many, len(source.rows), len(source.rows) - len(troubled), unread)
+    return FindingsOfRuns(_worst_first(at), many, len(source.rows), len(source.rows) - len(troubled), unread)
 
 
 def alerted(ask: Alerts, source: Source) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rollbook.runs.boards import Boards
     from rollbook.runs.diff import Diff
     from rollbook.runs.disk import Disk
-    from rollbook.runs.finding import Found
+    from rollbook.runs.finding import FindingsOfRuns
     from rollbook.runs.mapping import Answer, Answers
     from rollbook.runs.reading import SeriesOfRuns
     from rollbook.runs.removing import Bin, Removal
@@ -800,7 +800,7 @@ class RunSet(Sequence["Book"]):
         ask = SharedPrompts(run=run, other=other, part=part, above=above, limit=limit)
         return of_books(ask, self.one(run), self.one(other))
 
-    def findings(self, since: float | None = None) -> Found:
+    def findings(self, since: float | None = None) -> FindingsOfRuns:
         """What is wrong with runs, by health rules and how they ended: each thing once for all that have it.
 
         Args:

@@ -31,7 +31,7 @@ _HEAD = "head:"
 """The begin of the `file` of an entry about a segment that was read as a whole, although its head was wrong."""
 
 
-class Missing(NamedTuple):
+class MissingNumbers(NamedTuple):
     """Sequence numbers of a lane that no file has. `folder` is that of the writer's journal."""
 
     writer: str
@@ -84,7 +84,7 @@ def settle(run: str, file: str, lost: str) -> None:
     _append(run, {**known, "lost": " ".join(lost.split()) or known.get("lost") or ""})
 
 
-def note_missing(run: str, gaps: Iterable[Missing]) -> Iterator[str]:
+def note_missing(run: str, gaps: Iterable[MissingNumbers]) -> Iterator[str]:
     """Add that records are in no file; a sentence for each gap that was not known yet."""
     known = _entries(run)
     for gap in gaps:

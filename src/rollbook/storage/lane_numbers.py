@@ -17,7 +17,7 @@ from rollbook.schema import manifest
 from rollbook.schema.finished import former_writers
 from rollbook.schema.problems import Problem
 from rollbook.schema.run_files import RunFile, heartbeat_path, parse_name, table_names
-from rollbook.storage.damage import Missing
+from rollbook.storage.damage import MissingNumbers
 from rollbook.storage.parts import OpenParts, Part, rows_by_lane
 from rollbook.storage.sealed_so_far import SealedSoFar
 from rollbook.storage.tabulate import committed_words
@@ -36,7 +36,7 @@ Lane = tuple[str, int]
 """(writer, lane)"""
 
 
-def missing_numbers(run: str, damage: Collection[Problem] = ()) -> Iterator[Missing]:
+def missing_numbers(run: str, damage: Collection[Problem] = ()) -> Iterator[MissingNumbers]:
     """The gaps in the lanes of writers that have ended or died, or that are still written: up to their last number.
 
     Late values of devices are no longer numbered once they are in their rows, so lanes that had some are passed over.
@@ -74,7 +74,7 @@ def missing_numbers(run: str, damage: Collection[Problem] = ()) -> Iterator[Miss
             gaps = np.flatnonzero(np.diff(np.r_[0, seqs, top + 1]) > 1)
             first = int(np.r_[0, seqs][gaps[0]]) + 1
             last = int(np.r_[seqs, top + 1][gaps[-1]]) - 1
-            yield Missing(writer, lane, n, first, last, infos[writer].folder)
+            yield MissingNumbers(writer, lane, n, first, last, infos[writer].folder)
 
 
 def _tops(run: str, infos: dict[str, WriterInfo]) -> dict[Lane, int]:

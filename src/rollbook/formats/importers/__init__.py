@@ -16,7 +16,7 @@ from rollbook.system.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.formats.importers._found import Found
+    from rollbook.formats.importers._found import FoundRun
     from rollbook.formats.importers._into_runs import Imported, import_runs
     from rollbook.formats.importers._labels import LABELS_FILE, field_of, label, labels_of, lines_in
     from rollbook.formats.importers._walk import Walk, found
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP",
     "LABELS_FILE",
-    "Found",
+    "FoundRun",
     "Imported",
     "Walk",
     "choose",
@@ -44,7 +44,7 @@ __getattr__, __dir__ = attach(
     {
         "rollbook.formats.importers._into_runs": ("Imported", "import_runs"),
         "rollbook.formats.importers._labels": ("LABELS_FILE", "field_of", "label", "labels_of", "lines_in"),
-        "rollbook.formats.importers._found": ("Found",),
+        "rollbook.formats.importers._found": ("FoundRun",),
         "rollbook.formats.importers._walk": ("Walk", "found"),
     },
 )

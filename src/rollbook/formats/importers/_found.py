@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rollbook.protocols import ForeignRun
 
 
-class Found:
+class FoundRun:
     """A run of another tool.
 
     Attributes:

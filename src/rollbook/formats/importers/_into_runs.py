@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.formats.importers._found import Found
+from rollbook.formats.importers._found import FoundRun
 from rollbook.formats.importers._labels import labels_of
 from rollbook.formats.importers._media import filed
 from rollbook.formats.importers._metadata import FROM_NAME, complete, hydra_of
@@ -89,7 +89,7 @@ def import_runs(
     return done
 
 
-def runs_at(path: Path, format: str | None, options: dict[str, object], left: list[str]) -> list[Found]:
+def runs_at(path: Path, format: str | None, options: dict[str, object], left: list[str]) -> list[FoundRun]:
     """The runs of other tools at a file or folder: those that `rollbook ls` shows, or those of one format.
 
     Args:
@@ -113,7 +113,7 @@ def runs_at(path: Path, format: str | None, options: dict[str, object], left: li
     chosen = format if format is not None else choose(path)
     importer = make(chosen, **options)
     try:
-        return told_apart([Found(run, chosen, path) for run in importer.runs(path)])
+        return told_apart([FoundRun(run, chosen, path) for run in importer.runs(path)])
     except OSError as err:
         raise _gone(err) from None
 
@@ -129,7 +129,7 @@ def in_words(strange: list[tuple[Path, str]], below: Path) -> str:
 
 
 def import_one(
-    one: Found,
+    one: FoundRun,
     root: str,
     project: str,
     name: str,
@@ -203,7 +203,7 @@ def import_one(
     return Imported(run.folder, rows, left_out)
 
 
-def identity_of(one: Found, options: Mapping[str, object] | None = None) -> str:
+def identity_of(one: FoundRun, options: Mapping[str, object] | None = None) -> str:
     """The id of the run that `import_one` makes of it."""
     identifying = f"{os.path.realpath(one.found_in)}\0{one.identity}\0{sorted((options or {}).items())!r}"
     if one.run.folder is not None:
@@ -229,7 +229,7 @@ EARLY = (
 """The fields of a run that are known before its rows are read."""
 
 
-def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
+def early_fields(one: FoundRun, identity: str, project: str) -> dict[str, object]:
     """Those fields, as they will be in the listing of the run that is made of it; the others are None."""
     origin, foreign = read_details(one), one.run
     return manifest.listed(
@@ -248,7 +248,7 @@ def early_fields(one: Found, identity: str, project: str) -> dict[str, object]:
     )
 
 
-def read_details(one: Found) -> dict[str, Any]:
+def read_details(one: FoundRun) -> dict[str, Any]:
     """Complete what is known of a run before its rows are read; further calls change nothing.
 
     Returns:
@@ -265,7 +265,7 @@ def read_details(one: Found) -> dict[str, Any]:
     return _with_path(one)
 
 
-def _with_path(one: Found) -> dict[str, Any]:
+def _with_path(one: FoundRun) -> dict[str, Any]:
     """Fields that only the path has, not the tool or its files. Labels, which people wrote, override all of these."""
     foreign = one.run
     known = manifest.listed(manifest.RunJson(config=dict(foreign.config)))
@@ -285,7 +285,7 @@ def _with_path(one: Found) -> dict[str, Any]:
     return fields
 
 
-def _filled_from_path(one: Found, folder: Path, fields: dict[str, Any], known: Mapping[str, object]) -> list[str]:
+def _filled_from_path(one: FoundRun, folder: Path, fields: dict[str, Any], known: Mapping[str, object]) -> list[str]:
     """Fill what is unknown about a run from its path, and describe the path itself in `fields["folder"]`.
 
     Args:
@@ -324,7 +324,7 @@ def _filled_from_path(one: Found, folder: Path, fields: dict[str, Any], known: M
     return from_path
 
 
-def _origin_of(one: Found) -> str:
+def _origin_of(one: FoundRun) -> str:
     files = one.run.files
     return str(files[0] if len(files) == 1 else one.run.folder or one.found_in)
 

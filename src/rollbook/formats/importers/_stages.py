@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rollbook.formats.importers._found import Found
+    from rollbook.formats.importers._found import FoundRun
     from rollbook.protocols import ForeignRun
 
 _TOGETHER = 1.0
@@ -19,8 +19,8 @@ _TOGETHER = 1.0
 
 
 def stages_joined(
-    whole: dict[Path, list[Found]], parts: list[Found], prefixes: dict[int, str], opened: tuple[Path, Path]
-) -> list[list[Found]]:
+    whole: dict[Path, list[FoundRun]], parts: list[FoundRun], prefixes: dict[int, str], opened: tuple[Path, Path]
+) -> list[list[FoundRun]]:
     """Give the folders of stages (`train`, `eval`) and neutral ones (`tb`) to the folder of their training.
 
     They are its parts if there is nothing else next to them, and either the folder above has rows itself, or there
@@ -38,7 +38,7 @@ def stages_joined(
     below: dict[Path, list[Path]] = {}
     for folder in whole:
         below.setdefault(folder.parent, []).append(folder)
-    earlier: list[list[Found]] = []
+    earlier: list[list[FoundRun]] = []
     for above in sorted(below, key=lambda above: len(above.parts), reverse=True):
         stages = [folder for folder in below[above] if folder.name.lower() in STAGES]
         neutral = [folder for folder in below[above] if folder.name.lower() in NEUTRAL]
@@ -74,11 +74,13 @@ def stages_joined(
     return earlier
 
 
-def _is_of_events(one: Found) -> bool:
+def _is_of_events(one: FoundRun) -> bool:
     return one.format_name == "tensorboard"
 
 
-def _by_training(parts: list[Found], stages: list[Path], whole: Mapping[Path, list[Found]]) -> list[list[Found]]:
+def _by_training(
+    parts: list[FoundRun], stages: list[Path], whole: Mapping[Path, list[FoundRun]]
+) -> list[list[FoundRun]]:
     """The stages of each training, of folders of event files: several trainings may have written there in turn.
 
     A stage belongs to the latest training that was begun before it; begun earlier than all, to the first one if it

@@ -1,7 +1,7 @@
 """Which runs of other tools are below a folder: one answer for `ls`, `ui`, `open`, `compare` and `import`.
 
     walk = Walk(base, own)
-    walk.runs                      [Found, …]: each file that is understood belongs to exactly one of them
+    walk.runs                      [FoundRun, …]: each file that is understood belongs to exactly one of them
     walk.problems, walk.strange    what could not be read, and files that no importer understands
 
 Files are recognised by their names; only tables and lines of JSON with unknown names are opened. Files of several
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from rollbook.errors import RollbookError, UnknownOption
 from rollbook.formats.importers._companions import joined
-from rollbook.formats.importers._found import Found
+from rollbook.formats.importers._found import FoundRun
 from rollbook.formats.importers._names import as_name
 from rollbook.formats.importers._paths import NEUTRAL
 from rollbook.formats.importers._positions import read_paths
@@ -103,7 +103,7 @@ class Walk:
         for one, path_facts in zip(of_path, read_paths(paths, above), strict=True):
             one.path_facts = path_facts
 
-    def _all(self, sources: dict[str, list[str]], options: dict[str, object]) -> Iterator[Found]:
+    def _all(self, sources: dict[str, list[str]], options: dict[str, object]) -> Iterator[FoundRun]:
         """The runs of all formats; a file that one of them reads is not read by another."""
         earlier: set[Path] = set()
         claimed: set[Path] = set()
@@ -138,7 +138,7 @@ class Walk:
                         earlier.update(files)
                     if run.folder is None and not gathers and run.name == folder.name and folder.is_dir():
                         run.folder = folder
-                    yield Found(run, format_name, folder)
+                    yield FoundRun(run, format_name, folder)
         if untaken:
             raise UnknownOption(
                 f"{', '.join(sorted(untaken))}=: no format of the files below {self._base} takes this option. They are "
@@ -159,9 +159,9 @@ class Walk:
 
     # -- which files are one training
 
-    def _joined(self, every: list[Found]) -> list[Found]:
+    def _joined(self, every: list[FoundRun]) -> list[FoundRun]:
         """The runs, each with those that are parts of the same training."""
-        whole: dict[Path, list[Found]] = {}  # folder -> the runs that are all of it, in the order of formats
+        whole: dict[Path, list[FoundRun]] = {}  # folder -> the runs that are all of it, in the order of formats
         for one in every:
             if one.run.folder is not None and not one.run.part:
                 whole.setdefault(one.run.folder, []).append(one)
@@ -208,7 +208,7 @@ class Walk:
         folders = {folder for each in self._folders.values() for folder in each}
         return {os.path.realpath(folder): Path(folder) for folder in sorted(folders)}
 
-    def _named(self, runs: list[Found]) -> list[Found]:
+    def _named(self, runs: list[FoundRun]) -> list[FoundRun]:
         """The runs with their names: the path below the folder that was opened, without what all of them share."""
         for one in runs:
             if one.run.folder is not None:
@@ -255,12 +255,12 @@ _SOON = 600.0
 """Seconds between the first step of an environment and the event file of the same training."""
 
 
-def _of_zoo(runs: list[Found]) -> list[tuple[Found, Found]]:
+def _of_zoo(runs: list[FoundRun]) -> list[tuple[FoundRun, FoundRun]]:
     """The trainings of RL Zoo whose event files are in a tree of their own: `logs/ppo/Ant-v4_1`, `tb/Ant-v4/PPO_1`.
 
     Names have to fit, and the time in the event file's name the start in the Monitor file.
     """
-    events: dict[tuple[str, str, str], list[Found]] = {}
+    events: dict[tuple[str, str, str], list[FoundRun]] = {}
     for one in runs:
         folder = one.run.folder
         if one.format_name == "tensorboard" and folder is not None and (named := _NUMBERED.fullmatch(folder.name)):
@@ -288,7 +288,7 @@ def _started(run: ForeignRun) -> float | None:
         return None
 
 
-def _folder_of(one: Found) -> Path | None:
+def _folder_of(one: FoundRun) -> Path | None:
     """The folder that belongs to a run which its tool named; None for databases and files that hold several."""
     files = one.run.files
     if not files or any(file.suffix in (*_OF_MANY, ".json", ".parquet", ".log", ".journal", ".zip") for file in files):
@@ -315,12 +315,12 @@ def _shortened(parts: tuple[str, ...], part: str) -> list[str]:
     return [*kept, part] if part else kept
 
 
-def told_apart(runs: list[Found]) -> list[Found]:
+def told_apart(runs: list[FoundRun]) -> list[FoundRun]:
     """The runs, each with an identity of its own: a store and a copy of it hold runs of one name and id.
 
     The one highest in the tree keeps its identity, so that a copy further below does not become another run.
     """
-    alike: dict[str, list[Found]] = {}
+    alike: dict[str, list[FoundRun]] = {}
     for one in runs:
         alike.setdefault(one.identity, []).append(one)
     for several in alike.values():
@@ -334,7 +334,7 @@ def _height(file: Path) -> tuple[int, str]:
     return len(file.parts), str(file)
 
 
-def _same(runs: list[Found]) -> list[Found]:
+def _same(runs: list[FoundRun]) -> list[FoundRun]:
     """The runs whose project and name others have, too."""
     names = Counter((one.run.project, as_name(one.run.name).lower()) for one in runs)
     return [one for one in runs if names[one.run.project, as_name(one.run.name).lower()] > 1]

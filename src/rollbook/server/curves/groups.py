@@ -140,7 +140,7 @@ def _frames(
             yield frame.pack(last=number + 1 == len(keys), took_ms=took)
 
 
-class Found(NamedTuple):
+class KeptCurves(NamedTuple):
     """The curves of a key, as they are kept.
 
     Attributes:
@@ -175,7 +175,7 @@ def answers(
     ahead: Sequence[str] = (),
     *,
     refine: bool = False,
-) -> Iterator[Found]:
+) -> Iterator[KeptCurves]:
     """The curves of a key, from a cache or computed.
 
     Args:
@@ -190,7 +190,7 @@ def answers(
         if part is not None:
             yield part
     version = version_of(tuple(stamps[row.folder] for row in rows))
-    kept: Found | None = context.answers.get(known, version)
+    kept: KeptCurves | None = context.answers.get(known, version)
     if kept is not None:
         yield kept
         return
@@ -210,7 +210,7 @@ def _is_long(context: ServerContext, rows: Sequence[RunRow], ask: Curves) -> boo
     return unread(context, rows, ask.key, ask.x) > context.limits.many_runs
 
 
-def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Stamps) -> Found | None:
+def _first_of(context: ServerContext, rows: list[RunRow], ask: Curves, stamps: Stamps) -> KeptCurves | None:
     """The curves of some runs of each group, with few resamples; None if those have no rows."""
     about = {row.folder: row for row in rows}
     every, labels = grouped(Memory(context, rows).rows, ask.by, f"curves({ask.key!r})")
@@ -239,14 +239,14 @@ def _found(
     stamps: Stamps,
     stages: Sequence[int],
     ahead: Sequence[str] = (),
-) -> Iterator[Found]:
+) -> Iterator[KeptCurves]:
     """The curves of these runs, one for each number of resamples."""
     source = Memory(context, rows, ahead, stamps)
     version = version_of(tuple(stamps[row.folder] for row in rows))
     for curves in refined(ask, source, stages):
         members = {label: [source.key_of[path] for path in paths] for label, paths in curves.members.items()}
         missing = {label: [source.key_of[path] for path in paths] for label, paths in curves.missing.items()}
-        yield Found(
+        yield KeptCurves(
             members,
             missing,
             _without_rows(curves),
@@ -262,7 +262,7 @@ def _without_rows(curves: compare.Curves) -> compare.Curves:
     return replace(curves, groups=groups)
 
 
-def _entry(name: str, found: Found, ask: Curves, frame: Frame) -> CurveEntry:
+def _entry(name: str, found: KeptCurves, ask: Curves, frame: Frame) -> CurveEntry:
     members, missing = found.members.get(name, []), found.missing.get(name, [])
     entry = CurveEntry(
         group=name,

@@ -115,7 +115,7 @@ class Heights(NamedTuple):
     middle: float
 
 
-class Found(NamedTuple):
+class SeriesRead(NamedTuple):
     """A series that was read.
 
     Attributes:
@@ -249,7 +249,7 @@ class Kept(NamedTuple):
       version: of the data it was read from; error: why nothing could be read.
     """
 
-    found: dict[str, Found]
+    found: dict[str, SeriesRead]
     version: str
     error: Exception | None
 
@@ -283,7 +283,7 @@ def read_series(context: ServerContext, row: RunRow, keys: Sequence[str], ask: S
                     context.answers.put(known[key], stamp, series_of[key], size)
             for key, series in read.items():
                 context.answers.put(("span", row.folder, key, ask.x, which), stamp, series.span, 200)
-    there = {key: series for key, series in series_of.items() if isinstance(series, Found)}
+    there = {key: series for key, series in series_of.items() if isinstance(series, SeriesRead)}
     return Kept(there, version_of(stamp), error)
 
 
@@ -294,7 +294,7 @@ def version_of(stamp: object) -> str:
 
 def _read(
     book: Book, keys: list[str], ask: SeriesQuestion, began: float, spans: dict[str, tuple[float, float] | None]
-) -> dict[str, Found]:
+) -> dict[str, SeriesRead]:
     """Keys of a book; `spans` has the known spans of whole series."""
     fitting = series_of_run(book, keys, ask, began)
     whole = fitting
@@ -303,7 +303,9 @@ def _read(
         overview = msgspec.structs.replace(ask, points=_OVERVIEW, start=None, stop=None)
         whole = series_of_run(book, unknown, overview, began) if unknown else {}
     return {
-        key: Found(series, is_raw(series), _ends(whole[key].x) if key in whole else spans.get(key), _heights(series))
+        key: SeriesRead(
+            series, is_raw(series), _ends(whole[key].x) if key in whole else spans.get(key), _heights(series)
+        )
         for key, series in fitting.items()
     }
 
@@ -313,7 +315,7 @@ def _ends(x: NDArray) -> tuple[float, float] | None:
     return (float(finite.min()), float(finite.max())) if len(finite) else None
 
 
-def _fill(entry: SeriesEntry, known: Found, fields: list[str], frame: Frame) -> None:
+def _fill(entry: SeriesEntry, known: SeriesRead, fields: list[str], frame: Frame) -> None:
     """Put the numbers of a series into a frame and note their position in its entry."""
     series = known.series
     entry.n = len(series)
@@ -336,7 +338,7 @@ def _fill(entry: SeriesEntry, known: Found, fields: list[str], frame: Frame) -> 
             entry.bad["kind"] = frame.counts(kinds)
 
 
-def _numbers(known: Found, fields: list[str], frame: Frame) -> dict[str, Array]:
+def _numbers(known: SeriesRead, fields: list[str], frame: Frame) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     for name in fields:
         values = getattr(known.series, name)
@@ -375,7 +377,7 @@ def _ghosts(
         if not len(series):
             continue
         entry = SeriesEntry(run=row.key, key=key, x=axis_name(ask.x, series.axis), kind="none", ghost=attempt)
-        _fill(entry, Found(series, is_raw(series), None, _heights(series)), fields, frame)
+        _fill(entry, SeriesRead(series, is_raw(series), None, _heights(series)), fields, frame)
         ghosts.append(entry)
     return ghosts
 
