@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import rollbook
+from forked_programs import Interpreter
 from waiting import PATIENCE, until
 
 SAMPLER = """
@@ -38,14 +37,16 @@ for line in sys.stdin:
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.long)])
-def test_killed_samplers_and_trainers_lose_nothing_that_was_reported(kills: int, tmp_path: Path) -> None:
+def test_killed_samplers_and_trainers_lose_nothing_that_was_reported(
+    kills: int, tmp_path: Path, interpreter: Interpreter
+) -> None:
     rng = random.Random(kills)
     run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
     made: list[str] = []
     judged: list[str] = []
     for _ in range(kills):
-        sampler = _start(SAMPLER, run)
-        trainer = _start(TRAINER, run)
+        sampler = interpreter.start(SAMPLER, run.folder, env=os.environ)
+        trainer = interpreter.start(TRAINER, run.folder, env=os.environ)
         for n in range(rng.randrange(1, 6)):
             line = sampler.stdout.readline()
             made += line.split()
@@ -76,8 +77,3 @@ def test_killed_samplers_and_trainers_lose_nothing_that_was_reported(kills: int,
     turns = set(book.table("turns")["rollout_id"].to_pylist())
     assert set(made) <= turns
     assert book.problems() == []
-
-
-def _start(program: str, run: Any) -> Any:
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", program, str(run.folder)], stdin=pipe, stdout=pipe, text=True)

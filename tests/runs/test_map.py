@@ -93,8 +93,9 @@ def goes_down_with_another(marks: str, book: Any) -> int:
 
 
 def test_a_run_beside_one_whose_process_dies_has_its_answer_without_any_retry(runs: RunSet, tmp_path: Path) -> None:
-    answers = runs.map(functools.partial(goes_down_with_another, str(tmp_path)), on="processes", workers=2, retries=0)
-    assert sorted(answers.values) == [0, 2, 3]
+    two = runs.where("seed < 2")
+    answers = two.map(functools.partial(goes_down_with_another, str(tmp_path)), on="processes", workers=2, retries=0)
+    assert answers.values == [0]
     (failed,) = answers.failed
     assert (failed.error, failed.tries) == ("its process died", 1)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,52 +12,67 @@ import pyarrow.parquet as pq
 import pytest
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.book.book import Book
 from rollbook.system.tuning import TUNING
 
 ROWS, WIDTH = 5_000, 9_000
 
-PEAK = """
-def peak():  # of this process alone: ru_maxrss begins with that of the program that started it
-    with open("/proc/self/status") as lines:
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-"""
-
-ASK = (
-    PEAK
-    + """
+LOADED = """
 import os, sys
 import duckdb, pyarrow.dataset
 from rollbook.adapters.trl import completions
 from rollbook.book.book import Book
+"""
 
+PEAK = (
+    LOADED
+    + """
+def peak():  # of this process alone: ru_maxrss begins with that of the program that started it
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+book = Book(sys.argv[1])
+"""
+)
+
+ASK = (
+    PEAK
+    + """
 def read():
     with open("/proc/self/io") as file:
         return int(file.readline().split()[1])
 
-for question in sys.argv[2:]:
-    if os.fork():
-        os.wait()
-        continue
-    book = Book(sys.argv[1])
-    assert book.sql("select current_setting('enable_progress_bar')").fetchall() == [(False,)], "DuckDB writes to stdout"
-    had, began = peak(), read()
-    eval(question)
-    print(peak() - had, (read() - began) // 1024, flush=True)
-    os._exit(0)
+assert book.sql("select current_setting('enable_progress_bar')").fetchall() == [(False,)], "DuckDB writes to stdout"
+had, began = peak(), read()
+eval(sys.argv[2])
+print(peak() - had, (read() - began) // 1024, flush=True)
+os._exit(0)
 """
 )
 
-
-def asked_of(run: Path, questions: list[str]) -> list[tuple[int, int]]:
-    """(KiB more memory, KiB read) of each question, each in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", ASK, str(run), *questions], capture_output=True, text=True, check=True)
-    costs = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
-    assert len(costs) == len(questions), done.stderr
-    return costs  # type: ignore[return-value]
+Costs = list[tuple[str, int, int]]
+"""Of each question, how much more memory it may take and how much it may read, in MiB."""
 
 
-QUESTIONS = [
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Interpreter]:
+    """Starts a process for each question, which has loaded what it takes to answer."""
+    made = Interpreter(LOADED)
+    yield made
+    made.end()
+
+
+def costs_at_most(cases: Costs, run: Path, readers: Interpreter) -> None:
+    for question, grows_mb, reads_mb in cases:
+        done = readers.run(ASK, run, question, env=os.environ)
+        assert done.returncode == 0, done.stderr
+        grew, read = map(int, done.stdout.split())
+        assert grew < grows_mb << 10, f"{grew >> 10} MB more memory: {question}"
+        assert read < reads_mb << 10, f"{read >> 10} MB read: {question}"
+
+
+QUESTIONS: Costs = [
     ("book.sql('select avg(reward) from samples').fetchall()", 60, 1),
     ("book.samples(limit=5)", 80, 14),
     ("book.samples('reward > 3000', 'reward desc', 5)", 80, 14),
@@ -75,18 +88,26 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with 45 MB of samples and of texts in 5,000 rows each, and 160 MB that 20,000 rows share."""
-    return recorded(tmp_path_factory.mktemp("wide"), WIDTH)
+    """A run with 45 MB of samples in 5,000 rows."""
+    return recorded(tmp_path_factory.mktemp("wide"), WIDTH, others=False)
 
 
-def recorded(root: Path, width: int, rows: int = ROWS) -> Path:
+@pytest.fixture(scope="module")
+def wider(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """It also has 45 MB of texts in 5,000 rows, and 160 MB that 20,000 rows share."""
+    return recorded(tmp_path_factory.mktemp("wider"), WIDTH)
+
+
+def recorded(root: Path, width: int, rows: int = ROWS, others: bool = True) -> Path:
     noise = random.Random(0)
-    text = noise.randbytes(4_000).hex()
+    text = noise.randbytes(width * 4 // 9).hex()
     with rollbook.init("p", "r", dir=root, sinks=[], rules=[], keeper="inline") as run:
         for start in range(0, rows, 500):
             items = [noise.randbytes(width // 2).hex() for _ in range(500)]
             numbers = [float(start + n) for n in range(500)]
             run.log_samples(items, ids=[f"id{start + n}" for n in range(500)], reward=numbers, env_step=start)
+            if not others:
+                continue
             run.record("text", {"key": ["k"] * 500, "text": items}, n=500, env_step=start)
             shared = {"prompt": [text] * 2_000, "n": list(range(start, start + 2_000))}
             run.record("shared", shared, n=2_000, env_step=start)
@@ -94,12 +115,13 @@ def recorded(root: Path, width: int, rows: int = ROWS) -> Path:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what a process reads")
-@pytest.mark.parametrize("cases", [QUESTIONS[:2], pytest.param(QUESTIONS[2:], marks=pytest.mark.long)])
-def test_a_question_about_wide_rows_costs_what_it_returns(wide: Path, cases: list[tuple[str, int, int]]) -> None:
-    costs = asked_of(wide, [question for question, _, _ in cases])
-    for (question, grows_mb, reads_mb), (grew, read) in zip(cases, costs, strict=True):
-        assert grew < grows_mb << 10, f"{grew >> 10} MB more memory: {question}"
-        assert read < reads_mb << 10, f"{read >> 10} MB read: {question}"
+@pytest.mark.parametrize(
+    ("run", "cases"), [("wide", QUESTIONS[:2]), pytest.param("wider", QUESTIONS, marks=pytest.mark.long)]
+)
+def test_a_question_about_wide_rows_costs_what_it_returns(
+    run: str, cases: Costs, readers: Interpreter, request: pytest.FixtureRequest
+) -> None:
+    costs_at_most(cases, request.getfixturevalue(run), readers)
 
 
 LIVE = """
@@ -124,32 +146,31 @@ LIVE_QUESTIONS = [
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def live(tmp_path_factory: pytest.TempPathFactory, interpreter: Interpreter) -> Path:
     """A run whose 128 MB of samples lie in its journal."""
-    return journalled(tmp_path_factory.mktemp("live"), 8_000)
+    return journalled(tmp_path_factory.mktemp("live"), 8_000, interpreter)
 
 
-def journalled(root: Path, width: int) -> Path:
-    words = [sys.executable, "-c", LIVE, str(root), str(width)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+def journalled(root: Path, width: int, interpreter: Interpreter) -> Path:
+    done = interpreter.run(LIVE, root, width, env=os.environ)
+    assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip().splitlines()[-1])
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what a process reads")
 @pytest.mark.parametrize("cases", [LIVE_QUESTIONS[:1], pytest.param(LIVE_QUESTIONS[1:], marks=pytest.mark.long)])
 def test_a_question_about_wide_live_rows_holds_a_few_files_of_them_at_a_time(
-    live: Path, cases: list[tuple[str, int, int]]
+    live: Path, cases: Costs, readers: Interpreter
 ) -> None:
-    costs = asked_of(live, [question for question, _, _ in cases])
-    for (question, grows_mb, reads_mb), (grew, read) in zip(cases, costs, strict=True):
-        assert grew < grows_mb << 10, f"{grew >> 10} MB more memory: {question}"
-        assert read < reads_mb << 10, f"{read >> 10} MB read: {question}"
+    costs_at_most(cases, live, readers)
 
 
 @pytest.mark.long
-def test_live_rows_come_alike_whether_they_are_kept_or_read_again(tmp_path: Path, tuned: Callable[..., None]) -> None:
+def test_live_rows_come_alike_whether_they_are_kept_or_read_again(
+    tmp_path: Path, tuned: Callable[..., None], interpreter: Interpreter
+) -> None:
     """What is asked is the same at any width: here the limits are small, and not the rows large."""
-    live, kept = journalled(tmp_path, 200), TUNING.kept_frame_bytes
+    live, kept = journalled(tmp_path, 200, interpreter), TUNING.kept_frame_bytes
     tuned(scan_bytes=64 << 10, kept_frame_bytes=64 << 10)
 
     def asked() -> list[object]:
@@ -211,10 +232,6 @@ def test_rows_come_alike_from_both_sides_of_the_limit_in_bytes(tmp_path: Path, t
 SUMS = (
     PEAK
     + """
-import sys
-from rollbook.book.book import Book
-
-book = Book(sys.argv[1])
 book.problems(deep=False)
 had = peak()
 assert book.sql("select count(*) from mine").fetchall() == [(20_000,)] and book.row_count("mine") == 20_000
@@ -224,7 +241,9 @@ print(peak() - had)
 )
 
 
-def test_a_small_file_that_unfolds_to_gigabytes_is_counted_and_checked_in_little_memory(tmp_path: Path) -> None:
+def test_a_small_file_that_unfolds_to_gigabytes_is_counted_and_checked_in_little_memory(
+    tmp_path: Path, readers: Interpreter
+) -> None:
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
         for step in range(20):
             run.record("mine", {"text": ["x"]}, n=1, env_step=step)
@@ -237,6 +256,6 @@ def test_a_small_file_that_unfolds_to_gigabytes_is_counted_and_checked_in_little
         writer.write_table(rows)
         writer.add_key_value_metadata({"rollbook": about})
     assert part.stat().st_size < 100_000
-    done = subprocess.run([sys.executable, "-c", SUMS, str(run.folder)], capture_output=True, text=True, check=False)
+    done = readers.run(SUMS, run.folder, env=os.environ)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 150 << 10
