@@ -12,6 +12,7 @@ import pytest
 import rollbook
 from rollbook.plots._style import THEMES
 from rollbook.runs.colours import COLOURS, colours_of_groups, keep, kept
+from rollbook.runs.groups import looks_of
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,14 @@ def test_twelve_groups_have_twelve_colours_and_a_chosen_one_stays(tmp_path: Path
     assert kept(row)["g3"] == (0, colours[3]), "a colour is given once"
     keep(row, {}, {"g3": 9}, chosen=True)
     assert colours_of_groups([row]) == [9]
+
+
+def test_groups_that_share_a_colour_differ_in_their_dashes(tmp_path: Path) -> None:
+    names = [f"g{n}" for n in range(2 * COLOURS + 1)]
+    rows = [{"path": str(tmp_path / name), "id": name, "config": {"algo": name}} for name in names]
+    looks = looks_of(rows, str(tmp_path), "config.algo")
+    assert sorted(looks.values()) == sorted([*range(2 * COLOURS), looks["g24"]])
+    assert looks["g24"] // COLOURS == 2
 
 
 def test_where_nothing_can_be_written_colours_follow_from_the_ids(tmp_path: Path) -> None:
