@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -46,6 +47,30 @@ def test_levels_are_read_back(sound: Path) -> None:
     forge(sound, json.dumps(SOUND).encode())
     assert opened(sound).read(["seq"], 0, [0])[0][4].sum() == ROWS
     assert opened(sound).read(["loss"], 0, [])[0].shape == (5, 0)
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_each_bucket_has_what_a_count_of_its_rows_gives(tmp_path: Path, odd: bool) -> None:
+    """Lowest, highest, sum and count of the finite values, and how many are not finite; missing ones count nowhere."""
+    values = np.random.default_rng(0).normal(5, 1, ROWS)
+    missing = np.zeros(ROWS, dtype=bool)
+    if odd:
+        values[::7], values[3::11], missing[::5] = np.nan, np.inf, True
+        values[:256] = np.nan
+    writer = PyramidWriter(str(tmp_path / "metrics.part.pyr"), ["seq"], ["loss"])
+    writer.add(pa.table({"seq": np.arange(1, ROWS + 1), "loss": pa.array(values, mask=missing)}))
+    writer.finish(IDENTITY)
+    made = opened(tmp_path / "metrics.part.pyr")
+    for level in range(2):
+        found = made.read(["loss"], level, [0])[0]
+        width = 1 << pyramid._BASE_BITS + pyramid._STEP_BITS * level
+        assert found.shape[1] == -(-ROWS // width)
+        for bucket, numbers in enumerate(found.T):
+            rows = slice(bucket * width, (bucket + 1) * width)
+            kept = values[rows][np.isfinite(values[rows]) & ~missing[rows]]
+            others = int((~np.isfinite(values[rows]) & ~missing[rows]).sum())
+            ends = (kept.min(), kept.max()) if len(kept) else (np.inf, -np.inf)
+            assert numbers.tolist() == pytest.approx([*ends, kept.sum(), len(kept), others])
 
 
 @pytest.mark.parametrize(
