@@ -1,6 +1,6 @@
 # Each target makes what it needs: a virtual environment in .venv, filled once per change of pyproject.toml.
 # Needs make and Python 3.11+. uv is used where it is found; a new .venv gets it first where it reaches the package index,
-# for pip needs four times as long.
+# for pip needs about twice the processor time and waits for one package after the other.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo page api test test-page test-lowest docs gallery release-check bench lint types layers pytest test-long framework-environments frameworks test-frameworks clean

@@ -185,7 +185,11 @@ def print_choices(what: str, choices: Mapping[str, str], *, as_json: bool = Fals
         return
     width = max(map(len, choices), default=0)
     for name, about in choices.items():
-        click.echo(f"{name:<{width}}  {about}")
+        line = f"{name:<{width}}  {about}"
+        if sys.stdout.isatty():
+            print_wrapped(line, subsequent_indent=" " * (width + 2))
+        else:
+            click.echo(line)
 
 
 def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = False, limit: int | None = None) -> None:
