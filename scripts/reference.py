@@ -1,4 +1,4 @@
-"""The generated parts of the pages: `python scripts/reference.py` writes them anew, and a test says when it is time to.
+"""The generated parts of the pages: `python scripts/reference.py` writes them, and a test fails while they are old.
 
 A part stands between `<!-- made by python scripts/reference.py: NAME -->` and `<!-- end -->`. Its text comes from
 signatures and first lines of docstrings, or from a table of the program. Words are changed there, not on the page.
@@ -168,13 +168,13 @@ PARTS = {
 
 
 def main() -> None:
-    """Write every page anew."""
+    """Write every page."""
     for path in sorted(DOCS.rglob("*.md")):
         page = path.read_text("utf-8")
         new = written(page)
         if new != page:
             path.write_text(new, "utf-8")
-            print(f"{path.relative_to(DOCS.parent)}: written anew")
+            print(f"{path.relative_to(DOCS.parent)}: written")
 
 
 if __name__ == "__main__":

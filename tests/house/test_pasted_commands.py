@@ -78,7 +78,7 @@ def test_what_is_filled_into_a_command_is_quoted_for_a_shell() -> None:
 
 
 def test_the_search_finds_what_is_filled_in() -> None:
-    text = 'f"{words}. Put it there: rollbook push --anew {folder}, or rollbook pull {url}/{run} --dir {root}; {x}"'
+    text = 'f"{words}. Put it there: rollbook push --again {folder}, or rollbook pull {url}/{run} --dir {root}; {x}"'
     assert [found for _line, found in filled_in(tree_of(text))] == ["folder", "url", "run", "root"]
     text = """
 if found:

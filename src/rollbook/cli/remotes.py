@@ -13,9 +13,9 @@ from rollbook.system.texts import amount
 @click.argument("run")
 @click.argument("url", required=False)
 @dir_option
-@click.option("--anew", is_flag=True, help="Upload again even if the run was deleted there.")
+@click.option("--again", is_flag=True, help="Upload again even if the run was deleted there.")
 @json_option
-def push(run: str, url: str | None, root: str, anew: bool, as_json: bool) -> None:
+def push(run: str, url: str | None, root: str, again: bool, as_json: bool) -> None:
     """Upload a run to a remote, such as s3://bucket/prefix; what is there already is skipped.
 
     Interrupt and repeat it as you like. URL is needed once; a run that was started with remote= knows it.
@@ -28,7 +28,7 @@ def push(run: str, url: str | None, root: str, anew: bool, as_json: bool) -> Non
     from rollbook.remote.push import push as push_folder
 
     folder = find_folder(run, root)
-    report = push_folder(folder, url, anew=anew)
+    report = push_folder(folder, url, again=again)
     remark(f"{clean(folder)}: {report}")
     if as_json:
         print_json({"run": folder, **vars(report)})

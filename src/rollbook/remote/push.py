@@ -64,7 +64,7 @@ def push(
     *,
     final: bool = True,
     patience: float = 40.0,
-    anew: bool = False,
+    again: bool = False,
     every: float | None = None,
 ) -> Report:
     """Upload what is missing of a run's folder in its remote.
@@ -75,7 +75,7 @@ def push(
       final: also ship what is only worth shipping at the end of the run, such as log/.
       patience: seconds that a call is retried for, and the wait for another process that ships the folder. Without
         `final` there is no such wait: the other process does the work.
-      anew: upload again even if the run was deleted from the remote.
+      again: upload again even if the run was deleted from the remote.
       every: the next shipment begins after this many seconds at most; readers learn when to expect it.
     Raises:
       RemoteError: the remote cannot be used, or does not answer. RunExists: it has another run of that name.
@@ -95,7 +95,7 @@ def push(
                 raise RemoteUnreachable(f"{folder} is being shipped by another process; try again when it is done")
             time.sleep(0.05)
         shipment = _Shipment(folder, origin, final, patience, every)
-        if anew:
+        if again:
             shipment.before.pop("known", None)
         return shipment.run()
     finally:
@@ -176,7 +176,7 @@ class _Shipment:
         except Gone:
             words = f"the run was removed from {self.origin.url}, so it is not shipped there any more"
             self._write_report(began, words)
-            raise RemoteError(f"{words}. To put it there again: rollbook push --anew {pasted(self.folder)}") from None
+            raise RemoteError(f"{words}. To put it there again: rollbook push --again {pasted(self.folder)}") from None
         except RollbookError as err:
             self._write_report(began, str(err))
             raise
