@@ -100,6 +100,19 @@ class Least(gymnasium.Wrapper[Any, Any, Any, Any]):
         return result
 
 
+class NoRows:
+    """A scope that writes no rows of `episodes`: what is left of the recorder's cost without them."""
+
+    def __init__(self, scope: Any) -> None:
+        self._scope = scope
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._scope, name)
+
+    def record(self, *_: object, **__: object) -> int:
+        return 0
+
+
 RUNNING = {"data": {"running": {"speed": 0.5, "height": 1.25}}}
 MUJOCO = {"x_position": 0.1, "x_velocity": 0.2, "reward_forward": 1.0, "reward_ctrl": -0.1, "reward_survive": 0.1}
 
@@ -116,6 +129,9 @@ WRAPPERS: dict[str, Wrap] = {
     "RecordEpisodeStatistics": lambda env, run: RecordEpisodeStatistics(env),
     "least": Least,
     "rollbook": lambda env, run: RecordEpisodes(env, run),
+    "rollbook, no rows": lambda env, run: RecordEpisodes(env, NoRows(run)),
+    "rollbook, no curves": lambda env, run: RecordEpisodes(env, run, curves=False),
+    "rollbook, neither": lambda env, run: RecordEpisodes(env, NoRows(run), curves=False),
     "rollbook, driving a clock": lambda env, run: RecordEpisodes(env, run, clock="env_step"),
     "rollbook, steps of every 100th": lambda env, run: RecordEpisodes(env, run, steps="every 100"),
     "rollbook, steps of the best": lambda env, run: RecordEpisodes(env, run, steps="best"),
@@ -198,7 +214,7 @@ def rows(context: Context) -> Iterator[Line]:
 
     E2 has few steps an episode, so that writing it counts. See `Least` for what "least" is: measured at 9c3d9d5e, it is
     1.6 to 2.2 times RecordEpisodeStatistics, which keeps an episode in memory alone. So the goal of 2 is about what
-    writing each episode at once costs alone.
+    writing each episode at once costs alone. docs/figures.md has what its row and its curves cost.
     """
     words = ["-m", "benchmarks.episodes", "--json", *(["--quick"] if context.repeat < 5 else [])]
     sources = {"rollbook": harness.SOURCES, **({FORMER: harness.Job.former} if FORMER in context.peers else {})}
