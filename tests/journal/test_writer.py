@@ -25,6 +25,7 @@ from rollbook.journal import last_numbers, list_writers, log_function
 from rollbook.journal.frames import decode, encode
 from rollbook.journal.unusual_calls import UnusualCalls
 from rollbook.journal.writer import Writer
+from rollbook.schema.clocks import STANDARD
 from rollbook.system.bill import Bill
 from rollbook.values.arrays import host_array
 
@@ -137,6 +138,25 @@ def test_a_clock_that_does_not_count_is_kept_as_a_value_and_reported_once(
     assert all(row.values["a"] == 1.0 and "env_step" not in row.clocks for row in rows)
     texts = [frame for frame in read_frames(tmp_path) if frame.get("table") == "text"]
     assert all("clock/env_step" in row.values for row in rows) or len(texts) == 12
+
+
+@pytest.mark.parametrize("clock", ["env_step", "step", "tokens"])
+@pytest.mark.parametrize("reading", [2**63, 2**70, -(2**63) - 1], ids=["2**63", "2**70", "-2**63-1"])
+@pytest.mark.parametrize("rows_before", [0, 20], ids=["at first", "of a known key set"])
+@pytest.mark.filterwarnings("ignore:.*a clock counts")
+def test_a_reading_that_no_row_can_hold_costs_no_later_row(
+    open_writer: Open, tmp_path: Path, clock: str, reading: int, rows_before: int
+) -> None:
+    writer = open_writer(clocks=(*STANDARD, "tokens"))
+    log = log_of(writer)
+    for n in range(rows_before):
+        log({"a": 0.0}, **{clock: n})
+    log({"a": 1.0}, **{clock: reading})
+    log({"a": 2.0})
+    log({"a": 3.0}, **{clock: 7})
+    rows = {row.values["a"]: row.clocks.get(clock) for row in read_rows(tmp_path) if row.values.get("a")}
+    assert rows == {1.0: None, 2.0: None, 3.0: 7}
+    assert writer.bill.counts == {"odd_clock": 1}
 
 
 def test_declared_clocks_are_keywords_and_others_are_named(open_writer: Open, tmp_path: Path) -> None:

@@ -126,6 +126,9 @@ class UnusualCalls:
             return
         reading = as_clock(value)
         if reading is None:
+            if type(value) is int and self._channel.current[index] == value:
+                # `log` had set it before it found that it fits into no row: what it was before is no longer known.
+                row[index] = self._channel.current[index] = UNKNOWN
             self._writer.bill.count(
                 "odd_clock",
                 message=f"log(…, {name}={_shown(value)}): a clock counts, so it takes an integer (or a float with an "
