@@ -186,6 +186,8 @@ def test_a_sink_that_fails_is_offered_the_same_rows_after_growing_pauses(make_ru
     assert max(pauses) == pytest.approx(60.0, abs=0.11)
     assert forwarder.failing
     assert "no network" in said[0]
+    assert forwarder.trouble.startswith("sink service fails")
+    assert "no network" in forwarder.trouble
     sink.broken = False
     clock.now += 60
     assert forwarder.step() is True

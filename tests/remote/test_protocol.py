@@ -11,7 +11,7 @@ import os
 import pytest
 
 from cases import some_of
-from rollbook.remote.commit import Commits, Named, RemoteManifest, Shipment
+from rollbook.remote.commit import Commits, Cover, LocalFile, Named, RemoteManifest, Shipment, plan
 from rollbook.remote.steps import Delete, Get, List, Missing, Put, Refused, Unknown
 from store_model import Broken, World, rows_in
 
@@ -267,6 +267,21 @@ def test_a_manifest_that_was_removed_is_not_made_again():
     with pytest.raises(Gone):
         world.to_end(world.commits["a"].ship(world.folders["a"].look, may_create=False))
     assert not world.store.held
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [([], [(1, 10)]), ([(1, 4)], [(5, 10)]), ([(1, 10)], []), ([(3, 4)], [(1, 2), (5, 10)])]
+)
+def test_rows_that_another_origin_has_shipped_are_not_shipped_again(theirs, ours):
+    def cover(rows: tuple[int, int]) -> Cover:
+        return ("metrics", "w", 0, "S000", *rows)
+
+    def cut(covers: tuple[Cover, ...]) -> LocalFile:
+        return whole._replace(covers=covers)
+
+    whole = LocalFile("data/metrics/a.parquet", 1, "0" * 64, lambda: b"", (cover((1, 10)),), cut=cut)
+    found = plan({}, {whole.path: whole}, elsewhere=[cover(rows) for rows in theirs])
+    assert [each for file in found.uploads for each in file.covers] == [cover(rows) for rows in ours]
 
 
 def test_a_manifest_says_the_same_after_a_trip_through_the_store():

@@ -11,7 +11,9 @@ from click.testing import CliRunner
 import rollbook
 from cases import some_of
 from rollbook.cli.app import app
+from rollbook.errors import NotARun
 from rollbook.remote.push import push
+from rollbook.remote.views import folders_of
 from rollbook.schema.addresses import backlog, check_remote, is_address
 
 FOLDERS = ["store", "with spaces", "Läufe ü", "100%25"]
@@ -68,6 +70,14 @@ def test_init_takes_the_same_spellings(tmp_path, monkeypatch):
     assert rollbook.open("a place").one().keys() == ["x"]
     assert backlog(run.folder)["done"]
     assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name not in ("cache", "runs")) == ["a place"]
+
+
+@pytest.mark.parametrize(
+    "run", ["../x", "x/..", "./x", "x/.", "/x", "x/", "x", "a/b/c", "a\\b/c", "a/\0", f"a/{'b' * 250}"]
+)
+def test_a_run_whose_name_leads_out_of_the_cache_is_none(run, tmp_path):
+    with pytest.raises(NotARun):
+        folders_of(str(tmp_path), ["p/sound", run])
 
 
 def test_folders_of_runs_are_no_remotes(shipped):
