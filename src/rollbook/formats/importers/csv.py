@@ -105,46 +105,58 @@ class Csv:
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """The runs of a file or a folder; `refused` has the tables that are no run, and why."""
-        if path.is_file():
-            file = path.resolve()
-            runs = self._table(file)
-            if not runs and file in self.refused:
-                raise BadInput(f"import {path}: {self.refused[file]}")
-            for run in runs or [self.of_files(file.parent, [path])]:
-                run.name = file.stem + (run.name if run.name.startswith("-") else "")
-                run.part = run.part or file.stem
-                yield run
-            return
-        base, files = path.resolve(), _files(path)
+        return self._of_file(path) if path.is_file() else self._of_folder(path)
+
+    def _of_file(self, path: Path) -> Iterable[ForeignRun]:
+        file = path.resolve()
+        runs = self._table(file)
+        if not runs and file in self.refused:
+            raise BadInput(f"import {path}: {self.refused[file]}")
+        for run in runs or [self.of_files(file.parent, [path])]:
+            run.name = file.stem + (run.name if run.name.startswith("-") else "")
+            run.part = run.part or file.stem
+            yield run
+
+    def _of_folder(self, path: Path) -> Iterable[ForeignRun]:
+        """The training of known files, that of the files of stages (train.csv, eval.csv), and those of other tables."""
+        folder, files = path.resolve(), _files(path)
         known = [file for file in files if file.name in _PROGRESS or _is_monitor(file)]
-        runs = [self.of_files(base, known)] if known else []
+        runs = [self.of_files(folder, known)] if known else []
         rest = [file for file in files if file not in known]
-        runs += [self.of_files(base, [file]) for file in rest if file.name in _KNOWN]
+        runs += [self.of_files(folder, [file]) for file in rest if file.name in _KNOWN]
         stages = [file for file in rest if file.stem.lower() in STAGES and self._x_of(file)]
         if len(stages) > 1:
-            runs.append(self.of_files(base, stages, prefixed=True))
+            runs.append(self.of_files(folder, stages, prefixed=True))
         else:
             stages = []
         tables = [file for file in rest if file.name not in _KNOWN and file not in stages]
+        yield from [*runs, *self._of_tables(folder, tables, alone=not runs)]
+
+    def _of_tables(self, folder: Path, tables: list[Path], *, alone: bool) -> list[ForeignRun]:
+        """The runs of tables of any name: exports of W&B, downloads from TensorBoard, and tables by themselves.
+
+        Args:
+          alone: whether the folder has no other runs; a single table is then the folder's run.
+        """
+        made = self._exports(folder, tables)
+        exported = {file for run in made for file in run.files}
         downloaded: dict[str, list[Path]] = {}
-        own: list[ForeignRun] = self._exports(base, tables)
-        exported = {file for run in own for file in run.files}
         for file in tables:
             if file in exported:
                 continue
             if (match := _DOWNLOADED.fullmatch(file.stem)) is not None and _is_downloaded(header_of(file)):
                 downloaded.setdefault(match["run"], []).append(file)
             else:
-                own += self._table(file)
+                made += self._table(file)
         for called, members in downloaded.items():
-            run = self.of_files(base, members)
-            run.name = run.part = called or base.name
-            own.append(run)
-        if len(own) == 1 and not runs and not downloaded and not _SPLIT_NAME.search(own[0].name):
-            own[0].part = ""
-        for run in own:
-            run.name = "-".join(filter(None, (run_name_of(base), run.part)))
-        yield from [*runs, *own]
+            run = self.of_files(folder, members)
+            run.name = run.part = called or folder.name
+            made.append(run)
+        if len(made) == 1 and alone and not downloaded and not _SPLIT_NAME.search(made[0].name):
+            made[0].part = ""
+        for run in made:
+            run.name = "-".join(filter(None, (run_name_of(folder), run.part)))
+        return made
 
     def _exports(self, folder: Path, tables: list[Path]) -> list[ForeignRun]:
         """The runs of W&B's exports of several charts, each with its columns of all of them; [] if no two share a run.
