@@ -6,11 +6,11 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forked_programs import Interpreter
 from line_by_line import at_line
 from rollbook.capture.checkpoints import folder as checkpoint_folder
 from rollbook.capture.checkpoints import random_states
@@ -362,6 +363,14 @@ def test_an_interrupt_while_writing_leaves_nothing_behind(checkpoints: Checkpoin
     assert names(recorder) == []
 
 
+@pytest.fixture(scope="module")
+def numerical() -> Iterator[Interpreter]:
+    """Starts programs that have loaded what saves checkpoints of arrays."""
+    made = Interpreter("import numpy, rollbook.capture.checkpoints.saving")
+    yield made
+    made.end()
+
+
 FULL_DISK = """
     import resource, sys, json
     import numpy as np
@@ -390,13 +399,15 @@ FULL_DISK = """
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
 @pytest.mark.parametrize("kind", ["ckpt", "torch"])
-def test_a_full_disk_is_counted_and_the_last_good_checkpoint_stays(kind: str, tmp_path: Path) -> None:
+def test_a_full_disk_is_counted_and_the_last_good_checkpoint_stays(
+    kind: str, tmp_path: Path, numerical: Interpreter
+) -> None:
     make = '{"w": np.zeros(n)}'
     if kind == "torch":
         pytest.importorskip("torch")
         make = '{"w": __import__("torch").zeros(n)}'
     code = textwrap.dedent(FULL_DISK).format(tests=str(Path(__file__).parent), folder=str(tmp_path), make=make)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = numerical.run(code, env=os.environ)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     suffix = "pth.tar" if kind == "torch" else "ckpt"
@@ -441,13 +452,12 @@ def test_at_every_line_of_a_save_each_named_file_is_whole(checkpoints: Checkpoin
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path) -> None:
+def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path, numerical: Interpreter) -> None:
     rng = random.Random(5)
     for attempt in range(3):
         root = tmp_path / str(attempt)
         code = textwrap.dedent(KILLED).format(tests=str(Path(__file__).parent), folder=str(root))
-        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-        assert child.stdout is not None
+        child = numerical.start(code, env=os.environ)
         last = 0
         for _ in range(rng.randrange(3, 12)):
             last = int(child.stdout.readline())
@@ -456,6 +466,7 @@ def test_after_a_kill_at_any_moment_every_named_file_is_whole(tmp_path: Path) ->
         child.wait()
         last = max([last, *map(int, child.stdout.read().split())])
         child.stdout.close()
+        child.stdin.close()
         (folder,) = root.glob("p/*/ckpt")
         assert last in {load(path)["i"] for path in folder.glob("iteration_*")}
         assert load(folder / "ckpt_best.ckpt")["i"] >= last

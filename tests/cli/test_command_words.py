@@ -364,7 +364,7 @@ def test_a_table_whose_axis_would_be_a_guess_is_named_with_the_command_that_says
     assert (tmp_path / "old logs" / "mine.csv").read_text() == "when,loss\n1,0.5\n2,0.25\n"
 
 
-@pytest.mark.parametrize("columns", ["30", "80"])
+@pytest.mark.parametrize("columns", some_of(["30", "80"], 1))
 def test_what_a_command_advises_to_add_is_an_option_that_it_has(
     columns: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

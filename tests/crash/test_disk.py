@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from forked_programs import Interpreter
 from journal_reading import read_rows
 from rollbook.errors import RollbookWarning, RunError
 from rollbook.schema import manifest
@@ -120,7 +121,7 @@ print(json.dumps(writer.bill.counts))
 
 
 @pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "pwrite"])
-def test_a_file_size_limit_is_met_like_a_full_disk(tmp_path: Path, mapped: bool) -> None:
+def test_a_file_size_limit_is_met_like_a_full_disk(tmp_path: Path, mapped: bool, interpreter: Interpreter) -> None:
     """Where mounting is refused: RLIMIT_FSIZE gives EFBIG."""
     program = (
         HEAD.format(mapped=mapped)
@@ -135,8 +136,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 print(json.dumps(writer.bill.counts))
 """.replace("(4096, 4096)", "(4096, resource.RLIM_INFINITY)")
     )
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = interpreter.run(program, tmp_path, env=os.environ)
     assert done.returncode == 0, done.stderr[-2000:]
     assert set(json.loads(done.stdout)) == {"disk_full"}
 
@@ -291,7 +291,9 @@ def test_an_init_for_which_the_disk_is_too_full_leaves_no_half_of_a_run(
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_without_a_file_descriptor_rows_go_to_the_files_that_are_open(tmp_path: Path, strict: bool) -> None:
+def test_without_a_file_descriptor_rows_go_to_the_files_that_are_open(
+    tmp_path: Path, strict: bool, interpreter: Interpreter
+) -> None:
     program = (
         HEAD.format(mapped=True)
         + f"writer.bill.strict = {strict}"
@@ -306,7 +308,7 @@ for i in range(2000):
 print(json.dumps([writer.bill.counts, list(writer.bill.remarks)]))
 """
     )
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False)
+    done = interpreter.run(program, tmp_path, env=os.environ)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout) == [{}, ["no_descriptor"]], "nothing was dropped"
     assert done.stderr.count("no file descriptor is left") == 1, "it is said once"

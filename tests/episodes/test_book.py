@@ -22,14 +22,11 @@ from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
 from rollbook.storage.parts import Part
 from rollbook.storage.sealing.folder import seal
+from workers import cartpole
 
 pytestmark = pytest.mark.usefixtures("sealed")
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
-
-
-def cartpole(steps: int = 6) -> Any:
-    return gymnasium.make("CartPole-v1", max_episode_steps=steps)
 
 
 def test_a_recorded_environment_fills_the_tables(new_run: Any) -> None:

@@ -84,15 +84,14 @@ def test_reading_with_a_package_that_does_not_load_says_what_was_asked_what_was_
     run.log({"x": 1.0})
     reading = f"import rollbook; rollbook.open({str(tmp_path / 'runs')!r}).one().metrics()"
     asked = []
-    for package in ("numpy", "pyarrow"):
+    commands = {"numpy": ["-c", reading], "pyarrow": ["-m", "rollbook", "verify", str(run.folder)]}
+    for package, words in commands.items():
         broken = tmp_path / package
         broken.mkdir()
         (broken / f"{package}.py").write_text("raise ImportError('built for another numpy')")
-        environment = {**os.environ, "PYTHONPATH": str(broken)}
-        for command in (["-c", reading], ["-m", "rollbook", "verify", str(run.folder)]):
-            command = [sys.executable, *command]
-            pipe = subprocess.PIPE
-            asked.append((package, subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)))
+        environment, pipe = {**os.environ, "PYTHONPATH": str(broken)}, subprocess.PIPE
+        command = [sys.executable, *words]
+        asked.append((package, subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)))
     for package, process in asked:
         last = process.communicate(timeout=PATIENCE)[1].strip().splitlines()[-1]
         assert process.returncode == 1

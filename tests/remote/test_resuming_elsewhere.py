@@ -48,6 +48,7 @@ def resume(tmp_path, run_id, store, how, **more):
         dir=tmp_path / "new",
         sinks=[],
         keeper="inline",
+        rules=(),
         run_id=run_id,
         resume=how,
         remote=store,

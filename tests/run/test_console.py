@@ -375,9 +375,7 @@ def test_a_line_that_comes_while_the_lines_before_are_read_is_followed(
     assert [line.split(" ", 1)[1] for line in done.stdout.splitlines()] == ["one", "two"]
 
 
-def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(
-    tmp_path: Path, interpreter: Interpreter
-) -> None:
+def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(tmp_path: Path) -> None:
     """As under a loop of seeds in one batch script."""
     body = (
         "import sys, rollbook\n"
@@ -389,14 +387,20 @@ def test_of_an_error_output_that_processes_share_a_run_keeps_its_own_lines(
     )
     with open(tmp_path / "err", "ab") as errors:
         programs = [
-            interpreter.start(body, tmp_path / "runs", n, env=os.environ, stderr=errors.fileno()) for n in range(3)
+            subprocess.Popen(
+                [sys.executable, "-c", body, str(tmp_path / "runs"), str(n)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+            for n in range(3)
         ]
-    for program in programs:
-        assert program.stdout.readline() == "ready\n"
-    for program in programs:
-        with program.stdin, program.stdout:
-            program.stdin.write("\n")
-        assert program.wait() == 1
+        for program in programs:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "ready\n"
+        for program in programs:
+            program.communicate("\n", timeout=600)
     for n in range(3):
         failure = rollbook.open(tmp_path / "runs").one(f"seed{n}").failure
         assert failure is not None

@@ -7,34 +7,35 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import copied_locks
 import forking
+from forked_programs import Interpreter
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
-def forked(what: str, keeper: str, folder: Path) -> Any:
-    """What `forking.py` prints."""
-    command = [sys.executable, forking.__file__, what, keeper, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 @pytest.mark.parametrize("keeper", ["process", "thread", "inline"])
 def test_a_forked_child_logs_and_ends_whatever_threads_of_rollbook_are_importing(keeper: str, tmp_path: Path) -> None:
-    told = forked("imports", keeper, tmp_path)
+    command = [sys.executable, forking.__file__, "imports", keeper, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
     assert [status for _moment, status in told["children"]] == [0]
     assert told["imported"] == {}, "after `init` there is nothing left to import"
 
 
 @pytest.mark.parametrize("keeper", ["process", "thread", "inline"])
-def test_a_forked_child_logs_and_ends_whatever_lock_another_thread_holds(keeper: str, tmp_path: Path) -> None:
-    children = forked("locks", keeper, tmp_path)["children"]
+def test_a_forked_child_logs_and_ends_whatever_lock_another_thread_holds(
+    keeper: str, tmp_path: Path, interpreter: Interpreter
+) -> None:
+    done = interpreter.run(
+        "import sys, forking; forking.main(*sys.argv[1:])", "locks", keeper, tmp_path, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+    children = json.loads(done.stdout.splitlines()[-1])["children"]
     found = {way for way, _status in children}
     assert "Ticker > Event > Condition > lock" in found
     assert any(way.endswith("Checkpoints > RLock") for way in found)

@@ -17,6 +17,13 @@ def log_alone(log: Callable[..., None], number: int) -> None:
     log({"worker": float(number)}, env_step=number)
 
 
+def cartpole(steps: int = 6) -> Any:
+    """With an environment of their own."""
+    import gymnasium
+
+    return gymnasium.make("CartPole-v1", max_episode_steps=steps)
+
+
 def attach_and_log(run_id: str, number: int) -> None:
     """With the id of a run."""
     import rollbook

@@ -590,10 +590,14 @@ def test_trainings_in_worker_processes_that_finish_nothing_end_as_their_function
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.parametrize(("goes_on", "end"), [(False, ("crashed", "ValueError")), (True, ("finished", None))])
 def test_the_reason_of_a_task_that_failed_is_kept_when_its_worker_is_killed_and_goes_if_the_run_went_on(
-    program: Callable[..., Any], outcome: Callable[..., Any], root: Path, goes_on: bool, end: tuple[str, str | None]
+    real_program: Callable[..., Any],
+    outcome: Callable[..., Any],
+    root: Path,
+    goes_on: bool,
+    end: tuple[str, str | None],
 ) -> None:
     """Joblib kills its workers when a task of a sweep has failed."""
-    job = program(
+    job = real_program(
         """
 import multiprocessing, sys
 from concurrent.futures import ProcessPoolExecutor
