@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
@@ -41,6 +44,28 @@ def test_an_address_may_name_a_remote_a_project_or_a_run(tmp_path, bucket):
         assert len(rollbook.open(address)) == 1
     with pytest.raises(rollbook.errors.RunNotFound, match="rollbook ls"):
         rollbook.open(f"{bucket}/nothing")
+
+
+def test_the_path_in_a_listing_of_a_remote_names_the_run_before_anything_was_fetched(tmp_path):
+    from click.testing import CliRunner
+
+    from rollbook.cli.app import app
+
+    def answer(*words):
+        return CliRunner().invoke(app, [*words, "--dir", str(tmp_path / "runs")])
+
+    with rollbook.init("p", "ppo", dir=tmp_path / "runs", sinks=[], keeper="import", rules=()) as run:
+        run.log({"train/return": 1.0}, env_step=1)
+    store = (tmp_path / "store").as_uri()
+    assert answer("push", str(run.folder), store).exit_code == 0
+    (path,) = [row["path"] for row in json.loads(answer("ls", store, "--json").stdout)]
+    for words in (["show", path, "--json"], ["ls", path, "--json"], ["verify", path], ["compare", path]):
+        shutil.rmtree(path, ignore_errors=True)
+        done = answer(*words)
+        assert done.exit_code == 0, (words, done.output)
+        assert "passed over" not in done.stderr
+    shutil.rmtree(path, ignore_errors=True)
+    assert json.loads(answer("show", path, "--json").stdout)["id"] == run.id
 
 
 def test_a_second_read_asks_for_no_piece(tmp_path, bucket, proxy):

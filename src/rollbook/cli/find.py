@@ -16,10 +16,13 @@ from typing import Any, TypeVar
 import click
 
 from rollbook.cli.output import clean, remark
+from rollbook.errors import NotARun
 from rollbook.runs.absent import no_run_below, no_run_called, no_run_for
 from rollbook.schema import manifest
 from rollbook.schema.addresses import is_address
+from rollbook.schema.source import is_view
 from rollbook.system.files import pasted
+from rollbook.system.guard import tolerating
 from rollbook.system.texts import amount
 
 TYPE_CHECKING = False
@@ -102,6 +105,7 @@ def find_runs(
       RunNotFound: nothing of that name, or nothing that meets `where`.
     """
     words = [words] if isinstance(words, str) else list(dict.fromkeys(words)) or [""]
+    words = [_as_listed(word) for word in words]
     if len(words) > 1:
         return _found_together(words, root, where, having=having, what=what, may_be_none=may_be_none, newest=newest)
     (word,) = words
@@ -141,6 +145,7 @@ def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None
     """
     from rollbook.book import Book
 
+    word = _as_listed(word)
     if not is_address(word) and _is_run(word):
         return Book(os.path.abspath(word))
     runs = _meant(word, root)
@@ -179,6 +184,7 @@ def find_folders(word: str, root: str) -> list[str]:
     """
     from rollbook.errors import RunNotFound
 
+    word = _as_listed(word)
     if word == "last" or _is_run(word) or os.path.lexists(manifest.path_of(word)):
         return [find_folder(word, root)]
     nothing = None
@@ -240,6 +246,17 @@ def _looked_up(word: str, root: str, newest: int | None, where: str | None = Non
         if not len(runs):
             raise RunNotFound(add_what_is_there(str(no_run_below(runs.root or root)), runs)) from None
         raise no_run_called(word, runs.rows(), runs.root) from None
+
+
+def _as_listed(word: str) -> str:
+    """A word; of a run in a remote that is named by its `path` in listings, and not in the cache yet, the address."""
+    if not is_view(word) or os.path.isdir(word):
+        return word
+    from rollbook.remote.views import address_of
+
+    with tolerating(NotARun):
+        return "/".join(address_of(word))
+    return word
 
 
 def _is_folder(word: str) -> bool:
