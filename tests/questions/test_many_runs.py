@@ -50,6 +50,7 @@ OWN: dict[str, set[str]] = {
         "folder",
         "theme",
         "latex",
+        "markdown",
         "help",
     },
     "http": {"runs", "opened", "filter", "search", "refine", "fields", "ghosts"},

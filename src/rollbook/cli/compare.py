@@ -25,6 +25,7 @@ from rollbook.system.texts import amount
     "--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True, help="Colours of figures."
 )
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
+@click.option("--markdown", is_flag=True, help="Print a Markdown table, and the verdicts below it.")
 @format_options
 def compare(
     runs: tuple[str, ...],
@@ -35,6 +36,7 @@ def compare(
     folder: str | None,
     theme: str,
     latex: bool,
+    markdown: bool,
     as_json: bool,
     as_csv: bool,
     **options: Any,
@@ -51,12 +53,14 @@ def compare(
     """
     chosen = find_runs(runs, root, where)
     answer = chosen.compare(metric, by, **options)
+    texts = [name for name, is_asked in (("latex", latex), ("markdown", markdown)) if is_asked]
     if as_json:
-        print_json({**answer.as_data(), **({"latex": answer.latex()} if latex else {})})
+        print_json({**answer.as_data(), **{name: getattr(answer, name)() for name in texts}})
     elif as_csv:
         print_rows(answer.table(), as_csv=True)
-    elif latex:
-        click.echo(answer.latex(), nl=False)
+    elif texts:
+        for name in texts:
+            click.echo(getattr(answer, name)(), nl=False)
     else:
         more = answer.next_seeds()
         todo = [_next(more, len(answer.groups))] if more else []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -273,8 +274,14 @@ class Comparison:
         }
 
     def paired(self) -> list[PairedSeeds]:
-        """Each pair of groups, seed by seed, for studies where equal seeds share something, such as their tasks."""
-        return [paired_seeds(a, b, self.lower_is_better) for a, b in itertools.combinations(self.groups, 2)]
+        """Each pair of groups, seed by seed, for studies where equal seeds share something, such as their tasks; those
+        with `against` alone, if one was named."""
+        against = self.study.plan.against if self.study is not None else None
+        return [
+            paired_seeds(a, b, self.lower_is_better)
+            for a, b in itertools.combinations(self.groups, 2)
+            if against in (None, a.label, b.label)
+        ]
 
     def seed_plan(self, difference: float | None, power: float, counts: Sequence[int]) -> SeedPlan:
         """How many seeds each group needs, from the scores seen so far; see `seeds.as_seen`."""
@@ -307,6 +314,11 @@ class Comparison:
             return aggregates_table(self.aggregates(resample), counts, self.metric, self.by)
         verdicts = [statement(pair.verdict) for pair in self.pairs if pair.verdict is not None]
         return latex_table(self.groups, self.metric, self.by, self.how, self.statistic, verdicts)
+
+    def markdown(self) -> str:
+        """The same as a table in Markdown, with what it is and the verdicts below it."""
+        verdicts = [statement(pair.verdict) for pair in self.pairs if pair.verdict is not None]
+        return markdown_table(self.groups, self.metric, self.by, self.how, self.statistic, verdicts)
 
     def plot(self, chart: str = "intervals", *, theme: str = "light", **options: Any) -> Picture:
         """The comparison as a chart.
@@ -535,15 +547,41 @@ def latex_table(
         rf"{escaped(by.removeprefix('config.'))} & seeds & {escaped(name)} & interval \\",
         r"\midrule",
     ]
+    for label, seeds, numbers in _numbers_of(groups):
+        estimate, low, high = (f"${number}$" if number else "--" for number in numbers)
+        lines.append(rf"{escaped(label)} & {seeds} & {estimate} & {low if low == '--' else f'{low} to {high}'} \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def markdown_table(
+    groups: tuple[Group, ...], metric: str, by: str, how: str, statistic: str, verdicts: Sequence[str] = ()
+) -> str:
+    """A table of group, seeds, estimate and interval in Markdown, and below it what the numbers are and the verdicts.
+
+    Digits: as in `latex_table`.
+    """
+    name = "IQM" if statistic == "iqm" else statistic
+    sure = dict.fromkeys(_share_held(group.interval) for group in groups if group.interval is not None)
+    head = ("group" if by == "auto" else by.removeprefix("config."), "seeds", name, "interval")
+    lines = [f"| {' | '.join(map(in_markdown, head))} |", "|---|---:|---:|---|"]
+    for label, seeds, numbers in _numbers_of(groups):
+        estimate, low, high = (number or "--" for number in numbers)
+        lines.append(f"| {in_markdown(label)} | {seeds} | {estimate} | {low if low == '--' else f'{low} to {high}'} |")
+    remarks = [f"interval: {words}" for words in sure if words]
+    below = [f"{name} of {title_of(f'{metric} ({how})', by)}; {'; '.join(remarks)}".removesuffix("; ") + ".", *verdicts]
+    return "\n".join([*lines, "", *(f"{in_markdown(words)}  " for words in below)]) + "\n"
+
+
+def _numbers_of(groups: Iterable[Group]) -> Iterator[tuple[str, int, tuple[str, str, str]]]:
+    """(label, seeds, (estimate, low, high)) of each group, with as many digits as half the interval knows; "" for
+    none."""
     for group in groups:
         of = group.interval
         low, high = (None, None) if of is None else (of.low, of.high)
         known = low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
         half = (high - low) / 2 if known and low is not None and high is not None else 0.0
-        estimate = "--" if of is None else _number(of.estimate, half)
-        span = f"{_number(low, half)} to {_number(high, half)}" if known else "--"
-        lines.append(rf"{escaped(group.label)} & {len(group.seeds_R)} & {estimate} & {span} \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+        ends = (_digits(low, half), _digits(high, half)) if known else ("", "")
+        yield group.label, len(group.seeds_R), (_digits(None if of is None else of.estimate, half), *ends)
 
 
 def _share_held(interval: Interval) -> str:
@@ -584,9 +622,20 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(letter, letter) for letter in text if letter.isprintable())
 
 
+def in_markdown(text: str) -> str:
+    """Text that a Markdown table prints unchanged; unprintable characters are left out."""
+    plain = "".join(letter for letter in text if letter.isprintable())
+    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", plain)
+
+
 def _number(value: float | None, half: float) -> str:
+    digits = _digits(value, half)
+    return f"${digits}$" if digits else "--"
+
+
+def _digits(value: float | None, half: float) -> str:
     if value is None or not math.isfinite(value):
-        return "--"
+        return ""
     if not half > 0:
-        return f"${value:.4g}$" if 1e-3 <= abs(value) < 1e6 or not value else f"${value:.3e}$"
-    return f"${value:.{max(0, 1 - math.floor(math.log10(half)))}f}$"
+        return f"{value:.4g}" if 1e-3 <= abs(value) < 1e6 or not value else f"{value:.3e}"
+    return f"{value:.{max(0, 1 - math.floor(math.log10(half)))}f}"

@@ -105,7 +105,10 @@ _End = Annotated[
 _AxisOfScores = Annotated[str | None, words('the axis that defines "last"; default: the run\'s own.')]
 _Normalise = Annotated[
     str | Mapping[str, tuple[float, float]] | None,
-    words('for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").'),
+    words(
+        'for several tasks: {task: (random, human)}, as text in JSON, {"Hopper": [0, 3000]}; or the name of a '
+        'published table ("atari", "d4rl").'
+    ),
 ]
 """Options that several questions share."""
 

@@ -549,7 +549,8 @@ class RunSet(Sequence["Book"]):
             1.6 to 4 times as wide.
           task: the field with a run's task, such as "config.env". The band is then over seeds x tasks, and whole seeds
             are resampled.
-          normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
+          normalise: for several tasks: {task: (random, human)}, as text in JSON, {"Hopper": [0, 3000]}; or the name of
+            a published table ("atari", "d4rl").
           span: "any": from the first to the last x of any run; "all": only where all runs have begun and none ended.
           spacing: of the points; "log" needs x above 0.
           interpolation: a run's value between its rows: "previous": the last one; "linear": on the line between two
@@ -660,7 +661,8 @@ class RunSet(Sequence["Book"]):
           task: the field with a run's task, such as "config.env"; seeds are matched across tasks. By default,
             environments are tasks where every seed of every group ran in all of them; other ones are judged each by
             itself.
-          normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
+          normalise: for several tasks: {task: (random, human)}, as text in JSON, {"Hopper": [0, 3000]}; or the name of
+            a published table ("atari", "d4rl").
           statistic: "iqm" (the default), "mean" or "median", for intervals, tables and pictures; verdicts do not depend
             on it.
           against: one group, which each other one is compared with; by default each with each. Fewer pairs need fewer

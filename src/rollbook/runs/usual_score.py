@@ -11,7 +11,10 @@ from rollbook.compare.facts import Fact
 from rollbook.errors import BadInput
 from rollbook.runs.source import Row, Source
 
-_TESTS, _SCORES = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
+_TESTS = re.compile(r"(test|eval|evaluation|evaluate|val|valid|validation|heldout|held_out)[/_-]")
+_SCORES = re.compile(
+    r"return|reward|score|success|accuracy|\bacc\b|\bpass@|(pass|solve|win)_?rate|exact_match", re.IGNORECASE
+)
 _SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
 _OFFERED = 20
 

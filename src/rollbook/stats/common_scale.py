@@ -6,6 +6,7 @@ normalise(scores_RT, ["reach", "push"], {"reach": (0, 1), "push": (-50, 0)})
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.stats._checked_input import Floats, choice, floats
 from rollbook.stats.reference_scores import REFERENCES
+from rollbook.system.guard import tolerating
 
 
 def normalise(scores_RT: ArrayLike, tasks: Sequence[str], anchors: str | Mapping[str, tuple[float, float]]) -> Floats:
@@ -44,8 +46,23 @@ def normalise(scores_RT: ArrayLike, tasks: Sequence[str], anchors: str | Mapping
     return np.asarray((scores - low.reshape(shape)) / (high - low).reshape(shape))
 
 
+def _of_json(text: str) -> Mapping[str, tuple[float, float]]:
+    found: object = None
+    with tolerating(ValueError):
+        found = json.loads(text)
+    pairs = found if isinstance(found, dict) else {}
+    if not pairs or not all(isinstance(ends, list) and len(ends) == 2 for ends in pairs.values()):
+        raise BadInput(
+            f"normalise={text!r:.80} is no JSON object with two numbers for each task.",
+            'Write it as {"Hopper": [0, 3000], "Walker2d": [0, 4000]}: the scores that are 0 and 1',
+        )
+    return {str(task): tuple(ends) for task, ends in pairs.items()}
+
+
 def anchors_of(tasks: Sequence[str], anchors: str | Mapping[str, tuple[float, float]]) -> list[tuple[float, float]]:
-    """The anchors of each task; the arguments are those of `normalise`."""
+    """The anchors of each task; the arguments are those of `normalise`. A mapping may be JSON text, as in commands."""
+    if isinstance(anchors, str) and anchors.lstrip().startswith("{"):
+        anchors = _of_json(anchors)
     if isinstance(anchors, str):
         table = REFERENCES[choice(anchors, REFERENCES, "table of reference scores")]
         return [table.of(task) for task in tasks]
