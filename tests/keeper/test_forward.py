@@ -15,6 +15,7 @@ import pytest
 
 from rollbook.errors import NotARun
 from rollbook.keeper.cursors import cursor_path
+from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.forward import Forwarder, run_info
 from rollbook.keeper.replaying import replay
 from rollbook.keeper.sinks import LocalSinks, Sinks, build
@@ -253,6 +254,17 @@ def test_a_thinned_sink_gets_the_newest_row_of_each_stream_and_reads_no_others(m
     log({"loss": 101.0})
     forwarder.step(flush=True)
     assert sink.values()[-1] == 101.0
+
+
+def test_a_run_without_new_rows_is_at_rest_when_a_thinned_sink_has_its_newest_row(make_run: Any, clock: Any) -> None:
+    feeding = Feeding(str(make_run().folder), clock, lambda cause, words: None, in_turn=True)
+    feeding.use([{"name": "text", "every_seconds": 5}], "")
+    feeding.open()
+    feeding.changed_at = clock.now
+    assert feeding.needs_time()
+    clock.now += 6
+    assert not feeding.needs_time()
+    feeding.close(ended=True)
 
 
 def test_two_threads_rows_are_all_there_and_in_order_within_each(make_run: Any) -> None:
