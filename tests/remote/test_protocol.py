@@ -11,7 +11,7 @@ import os
 import pytest
 
 from cases import some_of
-from rollbook.remote.commit import Commits, Cover, LocalFile, Named, RemoteManifest, Shipment, plan
+from rollbook.remote.commit import Commits, LocalFile, Named, RemoteManifest, Shipment, plan
 from rollbook.remote.steps import Delete, Get, List, Missing, Put, Refused, Unknown
 from store_model import Broken, World, rows_in
 
@@ -269,19 +269,30 @@ def test_a_manifest_that_was_removed_is_not_made_again():
     assert not world.store.held
 
 
+def part(name: str, *rows: tuple[int, int]) -> LocalFile:
+    """A file with these rows of one stream."""
+    covers = tuple(("metrics", "w", 0, "S000", first, last) for first, last in rows)
+    path = f"data/metrics/{name}.parquet"
+    return LocalFile(
+        path, 1, name * 64, lambda: b"", covers, cut=lambda left: LocalFile(path, 1, "", lambda: b"", left)
+    )
+
+
+def shipped(*files: LocalFile, elsewhere: LocalFile) -> list[tuple[int, ...]]:
+    uploads = plan({}, {file.path: file for file in files}, elsewhere=elsewhere.covers).uploads
+    return [cover[4:] for file in uploads for cover in file.covers]
+
+
 @pytest.mark.parametrize(
-    ("theirs", "ours"), [([], [(1, 10)]), ([(1, 4)], [(5, 10)]), ([(1, 10)], []), ([(3, 4)], [(1, 2), (5, 10)])]
+    ("theirs", "ours"),
+    [([], [(1, 10)]), ([(1, 4)], [(5, 10)]), ([(1, 10)], []), ([(3, 4)], [(1, 2), (5, 10)])],
 )
 def test_rows_that_another_origin_has_shipped_are_not_shipped_again(theirs, ours):
-    def cover(rows: tuple[int, int]) -> Cover:
-        return ("metrics", "w", 0, "S000", *rows)
+    assert shipped(part("a", (1, 10)), elsewhere=part("b", *theirs)) == ours
 
-    def cut(covers: tuple[Cover, ...]) -> LocalFile:
-        return whole._replace(covers=covers)
 
-    whole = LocalFile("data/metrics/a.parquet", 1, "0" * 64, lambda: b"", (cover((1, 10)),), cut=cut)
-    found = plan({}, {whole.path: whole}, elsewhere=[cover(rows) for rows in theirs])
-    assert [each for file in found.uploads for each in file.covers] == [cover(rows) for rows in ours]
+def test_rows_that_two_files_of_a_folder_have_are_shipped_once():
+    assert shipped(part("a", (1, 10)), part("b", (5, 12)), elsewhere=part("c")) == [(1, 10), (11, 12)]
 
 
 def test_a_manifest_says_the_same_after_a_trip_through_the_store():
