@@ -295,6 +295,14 @@ def test_rows_that_two_files_of_a_folder_have_are_shipped_once():
     assert shipped(part("a", (1, 10)), part("b", (5, 12)), elsewhere=part("c")) == [(1, 10), (11, 12)]
 
 
+@pytest.mark.parametrize("in_other_files", [False, True])
+def test_a_name_that_left_the_folder_stays_unless_other_files_have_its_rows(in_other_files):
+    file = part("a", (1, 10))
+    named = {file.path: Named("p/a", 1, file.sha256, file.covers)}
+    found = plan(named, {}, settled=[file.path] if in_other_files else [])
+    assert found == Shipment([], {} if in_other_files else named)
+
+
 def test_a_manifest_says_the_same_after_a_trip_through_the_store():
     named = Named("p/a/x-1.parquet", 10, "ab", (("metrics", "w", 0, "S000", 1, 5),), 7, "zlib", 9)
     manifest = RemoteManifest(3, {"data/metrics/wide/x.parquet": named}, {"host": "h"})
