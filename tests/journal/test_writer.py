@@ -272,6 +272,12 @@ def test_what_cannot_be_logged_is_named_once_and_the_rest_is_kept(open_writer: O
     assert [row.values for row in read_rows(tmp_path)] == [{"good": 1.0}] * 5
 
 
+def test_a_list_without_a_number_is_called_empty(open_writer: Open) -> None:
+    log = log_of(open_writer())
+    with pytest.warns(RollbookWarning, match="found an empty list, which holds no number; it was not kept"):
+        log({"losses": []})
+
+
 def test_the_warning_points_at_the_line_of_the_caller(open_writer: Open) -> None:
     log = log_of(open_writer())
     with pytest.warns(RollbookWarning) as caught:
