@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from forked_programs import Interpreter
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.runs.mapping import Answer
 from rollbook.runs.run_set import RunSet
@@ -163,8 +162,8 @@ for _ in range(3):
 """
 
 
-def test_a_program_ends_although_an_answer_hangs(runs: RunSet) -> None:
+def test_a_program_ends_although_an_answer_hangs(runs: RunSet, interpreter: Interpreter) -> None:
     root = str(Path(next(iter(runs)).path).parents[1])
-    done = subprocess.run([sys.executable, "-c", HANGS, root], capture_output=True, text=True, timeout=PATIENCE)
+    done = interpreter.run(HANGS, root, env=os.environ)
     assert (done.returncode, done.stdout) == (0, "4\n")
     assert done.stderr == "rollbook: 2 answers were still at work after 0.2 s, and are left undone\n"

@@ -223,9 +223,9 @@ def test_asking_changes_no_file(root: Path) -> None:
     def files() -> dict[str, tuple[int, int]]:
         return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
 
-    before = files()
+    before, tools = files(), AgentTools(root)
     for name, arguments in ASKED:
-        getattr(AgentTools(root), name)(**arguments)
+        getattr(tools, name)(**arguments)
     assert files() == before
 
 

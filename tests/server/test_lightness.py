@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from page_server import record_rich
-
-pytestmark = pytest.mark.usefixtures("sealed")
+import rollbook
 
 pytest.importorskip("pandas", reason="what is not installed cannot be loaded")
 
@@ -41,10 +39,10 @@ print(json.dumps(loads))
 """
 
 
-def test_no_answer_about_a_run_loads_pandas_or_what_agents_need(tmp_path: Path) -> None:
-    run = record_rich(tmp_path / "runs")
+def test_no_answer_about_a_run_loads_pandas_or_what_agents_need(rich_folder: Path) -> None:
+    (run,) = rollbook.open(rich_folder)
     support = str(Path(__file__).parents[1] / "support")
-    words = [sys.executable, "-c", _ASKS_ALL, str(tmp_path / "runs"), run]
+    words = [sys.executable, "-c", _ASKS_ALL, str(rich_folder), run.id]
     done = subprocess.run(
         words, capture_output=True, text=True, timeout=600, env={"PYTHONPATH": support, "PATH": ""}, check=False
     )

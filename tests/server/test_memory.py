@@ -18,7 +18,7 @@ from rollbook.server.shared.state import AnswerCache, Readers, ServerContext
 
 pytestmark = pytest.mark.usefixtures("sealed")
 
-BLOCK = 400_000
+BLOCK = 200_000
 
 
 def peak_of_a_look(folder: Path, blocks: int) -> int:
@@ -40,7 +40,7 @@ def peak_of_a_look(folder: Path, blocks: int) -> int:
 
 def test_a_curve_of_six_times_the_rows_takes_no_more_memory(tmp_path: Path) -> None:
     few, many = peak_of_a_look(tmp_path, 1), peak_of_a_look(tmp_path, 6)
-    assert many < few + (16 << 20)
+    assert many < few + (8 << 20)
 
 
 def test_no_more_books_stay_open_than_may(recorded: Path) -> None:

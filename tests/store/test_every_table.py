@@ -70,12 +70,19 @@ def table(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def folder_of(runs: Path, table: str) -> Path:
-    return Path(rollbook.open(runs).one(f"tables/{table}").path)
+@pytest.fixture(scope="module")
+def books(runs: Path) -> dict[str, Any]:
+    """Table -> the run that has rows of it."""
+    return {book.name: book for book in rollbook.open(runs)}
 
 
-def test_a_book_shows_its_rows_with_the_columns_it_always_has(runs: Path, table: str) -> None:
-    rows = rollbook.open(runs).one(f"tables/{table}").table(table)
+@pytest.fixture
+def folder(books: dict[str, Any], table: str) -> Path:
+    return Path(books[table].path)
+
+
+def test_a_book_shows_its_rows_with_the_columns_it_always_has(books: dict[str, Any], table: str) -> None:
+    rows = books[table].table(table)
     assert rows.num_rows == ROWS
     assert set(TABLES[table].columns) <= set(rows.column_names)
     for column, value in cells_of(table).items():
@@ -83,8 +90,7 @@ def test_a_book_shows_its_rows_with_the_columns_it_always_has(runs: Path, table:
         assert rows[column].to_pylist() == [f"{value} {n}" if words else value for n in range(ROWS)]
 
 
-def test_a_row_reader_gives_its_rows_to_all_that_ask_for_them(runs: Path, table: str) -> None:
-    folder = folder_of(runs, table)
+def test_a_row_reader_gives_its_rows_to_all_that_ask_for_them(folder: Path, table: str) -> None:
     with JournalReader(folder, sealed=SealedRows(folder), tables=frozenset({table})) as reader:
         rows = [row for row in reader.rows_since({}) if not row.mark]
         assert not reader.problems
@@ -92,22 +98,22 @@ def test_a_row_reader_gives_its_rows_to_all_that_ask_for_them(runs: Path, table:
     assert all(row.values for row in rows)
 
 
-def test_a_later_keeper_forwards_what_sinks_get_and_nothing_else(runs: Path, table: str, tmp_path: Path) -> None:
+def test_a_later_keeper_forwards_what_sinks_get_and_nothing_else(folder: Path, table: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    shutil.copytree(folder_of(runs, table), run)
+    shutil.copytree(folder, run)
     memory = Memory()
     Keeper(run, sinks=[memory]).run_to_end()
     assert sum(not row.mark for row in memory.rows) == (ROWS if table in FORWARDED else 0)
 
 
-def test_show_counts_it(runs: Path, table: str) -> None:
-    shown = CliRunner().invoke(app, ["show", str(folder_of(runs, table)), "--json"])
+def test_show_counts_it(folder: Path, table: str) -> None:
+    shown = CliRunner().invoke(app, ["show", str(folder), "--json"])
     assert shown.exit_code == 0, shown.output
     assert json.loads(shown.stdout)["tables"] == {table: ROWS}
 
 
-def test_it_is_exported(runs: Path, table: str) -> None:
-    written = CliRunner().invoke(app, ["export", str(folder_of(runs, table)), "--table", table, "--to", "jsonl"])
+def test_it_is_exported(folder: Path, table: str) -> None:
+    written = CliRunner().invoke(app, ["export", str(folder), "--table", table, "--to", "jsonl"])
     assert written.exit_code == 0, written.output
     assert len(written.stdout.splitlines()) == ROWS
 

@@ -156,7 +156,10 @@ class RowsPiece(Piece):
                     numbers = self._numbers.get(key)
                     if numbers is None:
                         numbers = self._numbers[key] = (array("d"), array("q"))
-                    numbers[0].append(_nearest(value))
+                    try:
+                        numbers[0].append(value)
+                    except OverflowError:  # an integer beyond the float range does not become an infinity
+                        numbers[0].append(_LARGEST if value > 0 else -_LARGEST)
                     numbers[1].append(i)
         self.keys = self._numbers
 
@@ -458,11 +461,3 @@ def columns_of(rows: Iterable[Row]) -> Columns:
         if not row.mark:
             some.setdefault((row.table, row.attempt), []).append(row)
     return Columns([RowsPiece(table, own) for (table, _attempt), own in some.items()])
-
-
-def _nearest(value: float | int) -> float:
-    """The nearest float; an integer beyond the float range does not become an infinity."""
-    try:
-        return float(value)
-    except OverflowError:
-        return _LARGEST if value > 0 else -_LARGEST
