@@ -15,8 +15,9 @@ import os
 import sys
 from importlib.util import find_spec
 
-from rollbook.adapters._run import JoinedRun, harmless
+from rollbook.adapters._run import JoinedRun, go_on_at, harmless
 from rollbook.schema.clocks import as_clock
+from rollbook.system.guard import tolerating
 from rollbook.system.optional import need
 
 TYPE_CHECKING = False
@@ -72,6 +73,7 @@ class RollbookLogger(_Base):
         self._save_dir = None if save_dir is None else os.fspath(save_dir)
         self._joined: JoinedRun | None = None
         self._saved: dict[str, float] = {}
+        self._begins_to_fit = False
         if run is not None:
             self._open()
 
@@ -143,6 +145,9 @@ class RollbookLogger(_Base):
         epoch = as_clock(values.get("epoch"))
         if epoch is not None:
             del values["epoch"]
+        if self._begins_to_fit and step is not None:
+            self._begins_to_fit = False
+            go_on_at(self._open().run, "step", int(step) - 1)  # behind the last step of `ckpt_path`
         self._go_on().log(values, step=step, epoch=epoch)
 
     @_rank_zero
@@ -204,9 +209,16 @@ class RollbookLogger(_Base):
     def log_graph(self, model: object, input_array: object = None) -> None:
         """A `fit`, `validate` or `test` begins: continue the run if an earlier one ended it. The graph is not kept.
 
+        The first row of a `fit` says where it goes on: later rows of a resumed run are abandoned. A `test` of an early
+        checkpoint abandons nothing.
+
         Args:
-          model, input_array: not used.
+          model: its trainer knows what begins.
+          input_array: not used.
         """
+        with tolerating(Exception):  # a model without a trainer raises
+            trainer: Any = getattr(model, "trainer", None)
+            self._begins_to_fit = str(getattr(trainer.state.fn, "value", "")) == "fit"
         if self._joined is not None:
             self._joined.go_on()
 

@@ -113,6 +113,28 @@ def test_a_run_is_opened_at_the_first_use_and_outlives_finalize(host: Host) -> N
     assert book.series("test_loss", x="step").mean.tolist() == [2.0]
 
 
+@pytest.mark.parametrize(("does", "left"), [("fit", [0, 1, 2, 2]), ("test", [0, 1, 2, 2, 2, 3, 4])])
+def test_a_fit_that_goes_on_from_a_checkpoint_shows_each_step_once_and_a_test_of_one_hides_nothing(
+    host: Host, does: str, left: list[int]
+) -> None:
+    def begin(**more: Any) -> Any:
+        log = logger("vision", name="cnn", seed=3, sinks=(), keeper="inline", **more)
+        log.log_graph(SimpleNamespace(trainer=SimpleNamespace(state=SimpleNamespace(fn=SimpleNamespace(value=does)))))
+        return log
+
+    log = begin()
+    for step in range(5):
+        log.log_metrics({"loss": 1.0}, step=step)
+    log.close()
+    log = begin(resume="must")
+    log.log_metrics({"loss": 0.5}, step=2)
+    log.log_metrics({"val_loss": 0.5}, step=2)
+    log.close()
+    (book,) = rollbook.open("runs")
+    steps = book.metrics(["loss", "val_loss"])["step"].to_pylist()
+    assert (len(book.attempts), sorted(steps)) == (2, left)
+
+
 @pytest.mark.parametrize("host", [("lightning.pytorch", 1)], indirect=True)
 def test_other_ranks_open_no_run_and_write_nothing(host: Host) -> None:
     log = logger("vision")
