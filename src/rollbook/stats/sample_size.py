@@ -11,7 +11,7 @@ import numpy as np
 
 from rollbook.errors import BadInput
 from rollbook.stats._quadrature import nodes_and_weights
-from rollbook.stats._special import gammaln, ndtr, stdtrit
+from rollbook.stats._special import gammaln, many_ndtr, stdtrit
 
 _NODES = 400
 
@@ -49,7 +49,7 @@ def power(seeds: int, difference: float, alpha: float = 0.05, paired: bool = Fal
         + (freedom - 1) * np.log(spread)
         - freedom / 2 * spread**2
     )
-    beyond = ndtr(shift - edge * spread) + ndtr(-shift - edge * spread)
+    beyond = many_ndtr(shift - edge * spread) + many_ndtr(-shift - edge * spread)
     return float(min((np.exp(log_density) * beyond) @ weights * (end - begin) / 2, 1.0))
 
 
