@@ -150,7 +150,8 @@ class Rule(Protocol):
     Exceptions are counted and reported. A rule is switched off after it raises in three looks in a row, or takes ten
     seconds for one. A rule with `state` and `set_state` (see `Stateful`) keeps its memory over restarts of the keeper.
     A rule with a method `rows_missed()` is told before a `look` if rows before it were left out, so that it takes no
-    gap between rows for an event.
+    gap between rows for an event. Of a finished run, a rule with `cells`, a set of columns, gets these alone of the
+    rows of tables other than `metrics`: texts of rollouts take gigabytes.
     """
 
     name: str

@@ -15,7 +15,7 @@ import rollbook
 from rollbook import health
 from rollbook.cli.app import app
 from rollbook.errors import UnknownOption
-from rollbook.protocols import Row
+from rollbook.protocols import Alert, Row
 from rollbook.runs.checking import check
 from rollbook.schema.columns import columns_of
 from rollbook.testing import some_run
@@ -63,6 +63,24 @@ def test_what_is_found_afterwards_is_what_would_have_been_reported(folder: Path)
     rows = [Row(i, {"env_step": i}, {"train/learning_rate": 1e-3 if i < 30 else 0.0}) for i in range(90)]
     live = [alert for row in rows for alert in rule.look(columns_of([row]), row.time)]
     assert [(alert.message, alert.clocks) for alert in check(book)] == [(a.message, a.clocks) for a in live]
+
+
+class CountsRows:
+    """A project's own rule that names the columns which it needs of other tables."""
+
+    name, tables, cells = "counts_rows", frozenset({"metrics", "rollouts"}), frozenset({"reward"})
+
+    def open(self, run: Any) -> None: ...
+
+    def look(self, columns: Any, now: float) -> Any:
+        last = columns.last()
+        yield Alert(self.name, "note", f"{len(columns)} rows of {list(columns.keys())}", {**last})
+
+
+def test_a_rule_that_needs_few_columns_of_other_tables_gets_all_keys_of_metrics(folder: Path) -> None:
+    book = next(iter(rollbook.open(folder / "own").filter(lambda row: row["name"] == "well")))
+    (alert,) = check(book, [{"name": f"{__name__}:CountsRows"}])
+    assert alert.message == "90 rows of ['train/learning_rate', 'train/loss']"
 
 
 def test_one_rule_is_left_out_by_a_minus(folder: Path) -> None:

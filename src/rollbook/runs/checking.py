@@ -126,7 +126,7 @@ def pieces_for(rules: Sequence[Any], info: RunInfo, read: Callable[..., pa.Table
     pieces: list[Piece] = []
     for table in sorted(frozenset[str]().union(*(rule.tables for rule in rules))):
         cells: list[Any] = [getattr(rule, "cells", None) for rule in rules if table in rule.tables]
-        own = None if None in cells else sorted(frozenset[str]().union(*cells))
+        own = None if table == "metrics" or None in cells else sorted(frozenset[str]().union(*cells))
         rows = read(table) if own is None else read(table, columns=own)
         for attempt in pc.unique(rows["attempt"]).to_pylist() if rows.num_rows else ():
             of_attempt = rows.filter(pc.equal(rows["attempt"], attempt))
