@@ -40,23 +40,23 @@ def test_the_spinning_up_example_learns_and_is_read_back(own_place: Path) -> Non
 def test_the_summary_writer_example_leaves_event_files_and_a_book(own_place: Path) -> None:
     pytest.importorskip("gymnasium")
     pytest.importorskip("tensorboard")
-    run_example("tensorboard_writer.py", "--total-timesteps", "2000", "--seed", "4")
+    run_example("tensorboard_writer.py", "--total-timesteps", "1000", "--seed", "4")
     (book,) = rollbook.open("runs")
     assert book.status == "finished"
     assert book.config["seed"] == 4
-    assert len(book.series("losses/td_loss", x="env_step").x) == 20
+    assert len(book.series("losses/td_loss", x="env_step").x) == 10
     assert len(list(Path("runs").glob("*/events.out.tfevents.*"))) == 1
 
 
 def test_the_verl_example_learns_and_its_answers_are_rollouts_that_were_used(own_place: Path) -> None:
-    run_example("verl_tracking.py", "--steps", "30", "--seed", "2")
+    run_example("verl_tracking.py", "--steps", "10", "--seed", "2")
     (book,) = rollbook.open("runs")
     assert (book.project, book.status) == ("arithmetic", "finished")
-    assert book.series("critic/score/mean", x="step").x.tolist() == list(range(1, 31))
+    assert book.series("critic/score/mean", x="step").x.tolist() == list(range(1, 11))
     rows = book.rollouts().to_pylist()
-    assert len(rows) == 30 * 8
+    assert len(rows) == 10 * 8
     assert {row["item"] for row in rows if row["reward"]} == {"4"}
-    assert {(row["used"], row["trained_version"]) for row in rows if row["gradient_step"] == 30} == {(True, 29)}
+    assert {(row["used"], row["trained_version"]) for row in rows if row["gradient_step"] == 10} == {(True, 9)}
 
 
 def test_a_loop_of_ones_own_gets_the_folder(own_place: Path) -> None:

@@ -254,7 +254,7 @@ def test_compare_without_a_metric_is_by_the_score_that_the_runs_have_and_says_wh
         ("loss", "rollout/ep_rew_mean"),
     ):
         for algo in ("ppo", "sac"):
-            for seed in range(4):
+            for seed in range(4 if "test/return" in keys else 2):
                 with rollbook.init(
                     keys[-1].replace("/", "-"), algo, seed=seed, config={"algo": algo}, sinks=[], keeper="import"
                 ) as run:

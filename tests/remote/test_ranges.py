@@ -8,6 +8,7 @@ import pytest
 import rollbook
 from rollbook.remote import views
 from rollbook.remote.push import push
+from rollbook.system.tuning import TUNING
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +18,11 @@ def wide(tmp_path_factory):
 
     random = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("wide") / "runs"
-    with rollbook.init("cartpole", "wide", dir=folder, sinks=[], keeper="inline") as run:
-        for first, rows in ((0, 300_000), (300_000, 20_000)):
+    with (
+        TUNING.changed(group_rows=128 * 256),
+        rollbook.init("cartpole", "wide", dir=folder, sinks=[], keeper="inline", rules=()) as run,
+    ):
+        for first, rows in ((0, 75_000), (75_000, 5_000)):
             columns = {f"train/{n}": random.normal(size=rows).round(2) for n in range(20)}
             run.log_many(columns, env_step=np.arange(first, first + rows))
     return run.folder
@@ -42,7 +46,7 @@ def test_one_series_of_twenty_columns_costs_its_bytes_and_few_requests(wide, buc
                 column = row_group.column(n)
                 if column.path_in_schema in ("train/7", "env_step", "seq", "time"):
                     own += column.total_compressed_size
-    assert rows == 320_000
+    assert rows == 80_000
     assert groups >= 3
     assert proxy.received("/p/") <= 1.3 * own
     assert proxy.count("GET", "/p/") <= 3 * files
