@@ -454,6 +454,53 @@ def test_rows_go_on_through_rolling_and_recycling(open_writer: Open, tmp_path: P
     assert files < 12, f"segments are used again, not piled up: {files} files"
 
 
+def test_while_a_segment_is_taken_again_its_readers_get_nothing(
+    open_writer: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader may see some words of its head as they were and others as they become: old rows would count again."""
+    from rollbook.journal import format as layout
+    from rollbook.journal import stream
+    from rollbook.journal.segments import Segment
+
+    writer = open_writer(mapped=True)  # others are not kept to be taken again
+    writer.first_segment_bytes = writer.largest_segment_bytes = 4096
+    log = log_of(writer)
+    paths: list[Path] = []
+    for i in range(2000):
+        log({"i": i})
+        if len(paths := sorted(Path(writer.folder).glob("*.seg"))) == 2:
+            break
+    former = paths[0]
+    with open(former, "r+b") as file:
+        file.seek(layout.STATE_AT)
+        file.write(struct.pack("<Q", layout.SEALED))
+    stores: list[int] = []
+    with Segment(former) as segment:
+        before = segment.look()
+        assert before is not None
+        assert before.count > 0
+        store = stream._Slot.set_word
+
+        def stored(slot: Any, at: int, value: int) -> None:
+            store(slot, at, value)
+            now = struct.unpack_from("<Q", former.read_bytes(), layout.GENERATION_AT)[0]
+            if now == before.generation + 2 or (not stores and at == layout.STATE_AT):
+                return  # it is done, or the segment before was left
+            stores.append(at)
+            assert segment.look() is None
+            assert segment.copy(before) is None
+
+        monkeypatch.setattr(stream._Slot, "set_word", stored)
+        for i in range(2000):
+            log({"i": i})
+            if stores:
+                break
+        assert {layout.GENERATION_AT, layout.FIRST_SEQ_AT, layout.STATE_AT} == set(stores)
+        after = segment.look()
+        assert after is not None
+        assert (after.generation, after.count) == (before.generation + 2, 1)
+
+
 def _rows_in(path: Path) -> list[Any]:
     from rollbook.journal.segments import Segment
 
