@@ -151,7 +151,7 @@ def _close(run: Run, status: str) -> None:
         run._about.set(status=status, ended=ended)
         current = zip(run._writer.clocks, run._channel.current, strict=True)
         run._about.reached = {name: reading for name, reading in current if reading != UNKNOWN}
-        run._attempt_entry().failure = None  # of a task that raised, and after which the run went on
+        run._attempt_entry().forget("failure")  # of a task that raised, and after which the run went on
         run._attempt_entry().set(ended=ended, status=status, **failure)
         run._write_about()
     if run._parts.console is not None:
