@@ -50,6 +50,21 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return rollbook.open(folder).one()
 
 
+@pytest.fixture(scope="module")
+def one(book: Any) -> str:
+    """The first of these rollouts."""
+    return str(book.rollouts()["rollout_id"][0].as_py())
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A run of two rollouts of which little is known, and one of them."""
+    with rollbook.init("p", "bare", dir=tmp_path_factory.mktemp("bare"), sinks=[], keeper="import", rules=()) as run:
+        ids = run.rollouts.log_many(prompts=["a long question " * 20] * 2, completions=["4", "5"], reward=[1.0, 0.0])
+        run.rollouts.trained(ids, advantage=[1.0, -1.0], gradient_step=1)
+    return run.folder, ids[0]
+
+
 def _first(book: Any, question: str, **more: Any) -> dict[str, Any]:
     return dict(book.rollout_answer(question, **more).to_pylist()[0])
 
@@ -149,8 +164,7 @@ def test_words_of_hacked_answers_come_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("question", some_of(RolloutQueries.QUESTIONS, [*RolloutQueries.QUESTIONS][1::2].count))
-def test_the_command_gives_the_answer_of_python(question: str, book: Any) -> None:
-    one = book.rollouts()["rollout_id"][0].as_py()
+def test_the_command_gives_the_answer_of_python(question: str, book: Any, one: str) -> None:
     words = ["rollouts", str(book.path), question, "--json", *(["--id", one] if question == "history" else [])]
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     expected = book.rollout_answer(question, rollout_id=one)
@@ -170,12 +184,11 @@ def test_an_unknown_question_and_a_history_of_nothing_say_what_there_is(book: An
 
 
 @pytest.mark.parametrize("question", some_of(RolloutQueries.QUESTIONS, [*RolloutQueries.QUESTIONS][::2].count))
-def test_an_empty_answer_says_why_and_every_answer_fits_the_terminal(question: str, book: Any, tmp_path: Path) -> None:
-    with rollbook.init("p", "bare", dir=tmp_path, sinks=[], keeper="import", rules=()) as run:
-        ids = run.rollouts.log_many(prompts=["a long question " * 20] * 2, completions=["4", "5"], reward=[1.0, 0.0])
-        run.rollouts.trained(ids, advantage=[1.0, -1.0], gradient_step=1)
-    for path, one in ((book.path, book.rollouts()["rollout_id"][0].as_py()), (run.folder, ids[0])):
-        words = ["rollouts", str(path), question, *(["--id", one] if question == "history" else [])]
+def test_an_empty_answer_says_why_and_every_answer_fits_the_terminal(
+    question: str, book: Any, one: str, bare: tuple[Path, str]
+) -> None:
+    for path, identity in ((book.path, one), bare):
+        words = ["rollouts", str(path), question, *(["--id", identity] if question == "history" else [])]
         done = CliRunner().invoke(app, words, catch_exceptions=False, env={"COLUMNS": "80"})
         assert max(map(len, done.stdout.splitlines()), default=0) <= 80
         assert done.stdout or re.search(r"nothing to list: \w+", done.stderr), question
