@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import rollbook
+from rollbook.run import current
+from rollbook.system.bill import Bill
 from workers import attach_and_log
 
 Begin = Callable[..., Any]
@@ -89,8 +91,12 @@ def test_processes_that_attach_write_into_one_run(begin: Begin, root: Path) -> N
     assert sorted(_losses(book)) == [0.0] * 5 + [1.0] * 5
 
 
-def test_verbs_without_a_run_do_nothing_on_the_ranks_that_open_none(root: Path) -> None:
+def test_verbs_without_a_run_do_nothing_on_the_ranks_that_open_none(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only rank 0 opens a run; the code after that is the same on every rank."""
+    monkeypatch.setattr(current, "opened", [])
+    monkeypatch.setattr(current, "_no_run", Bill())  # as in a new process: it is said once in each
     with pytest.warns(rollbook.errors.RollbookWarning):
         rollbook.log({"loss": 1.0}, step=1)
     rollbook.log({"loss": 2.0}, step=2)
