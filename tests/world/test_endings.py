@@ -330,6 +330,15 @@ def _by_the_module(run: Any) -> None:
         rollbook.finish()
 
 
+class TrialPruned(RuntimeError):
+    """As Optuna's is called."""
+
+
+def _by_a_trial_that_is_pruned(run: Any) -> None:
+    with run:
+        raise TrialPruned
+
+
 def _by_a_task_that_is_cancelled(run: Any) -> None:
     async def train() -> None:
         with run:
@@ -408,6 +417,7 @@ def _left_generator(run: Any) -> None:
         (_by_an_except_that_exits, "crashed"),
         (_by_the_module, "crashed"),
         (_by_a_task_that_is_cancelled, "killed"),
+        (_by_a_trial_that_is_pruned, "killed"),
         (_caught, "finished"),
         (_caught_before_finally, "finished"),
         (_tried_again_in_the_except, "finished"),

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
         def record(self, table: str, columns: Mapping[str, object]) -> int: ...
 
 
-_CANCELLED = ("CancelledError", "Cancelled")
-"""What asyncio and trio raise in a task that is stopped, as by Ctrl-C."""
+_CANCELLED = ("CancelledError", "Cancelled", "TrialPruned")
+"""What asyncio and trio raise in a task that is stopped, and Optuna in a trial that is stopped early."""
 _LONGEST_MESSAGE = 2_000
 _LONGEST_TRACE = 16_000
 _STDERR_BYTES = 4_000
