@@ -55,3 +55,25 @@ def test_each_job_of_a_multirun_is_a_run_with_its_configuration_and_overrides(ow
         "overrides": ["algo.lr=0.25"],
         "run_dir": str(own_place / "single"),
     }
+
+
+@pytest.mark.core
+def test_a_job_that_raises_has_crashed_its_run_although_hydra_catches_it(own_place: Path) -> None:
+    (own_place / "conf").mkdir()
+    (own_place / "conf" / "train.yaml").write_text(
+        f"seed: 1\nroot: {own_place / 'runs'}\nhydra: {{sweep: {{dir: {own_place}}}}}\n"
+    )
+    program = (
+        PROGRAM.replace("    with rollbook.init(", "    run = rollbook.init(")
+        .replace(" as run:", "")
+        .replace("cfg.algo.lr * n", "1 / (2 - cfg.seed)")
+    )
+    (own_place / "train.py").write_text(
+        program.replace("        for n", "    for n").replace("            run.", "        run.")
+    )
+    done = subprocess.run([sys.executable, str(own_place / "train.py"), "-m", "seed=1,2,3"], timeout=300)
+    assert done.returncode == 1
+    ends = {
+        book.seed: (book.status, book.failure and book.failure["type"]) for book in rollbook.open(own_place / "runs")
+    }
+    assert ends == {1: ("finished", None), 2: ("crashed", "ZeroDivisionError"), 3: ("finished", None)}

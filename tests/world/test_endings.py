@@ -15,7 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ import pytest
 import rollbook
 from cases import some_of
 from forked_programs import Interpreter
+from rollbook.run import ending, failure
 from waiting import PATIENCE, until
 
 Begin = Callable[..., Any]
@@ -889,3 +890,55 @@ def test_workers_that_end_with_their_pool_are_no_alert(
     code, _, err = outcome(real_program(POOL))
     book = rollbook.open(root).one()
     assert (code, book.status, book.metrics(["part"]).num_rows, book.alerts().num_rows) == (0, "finished", 2, 0), err
+
+
+HYDRA = """
+import enum
+
+class Status(enum.Enum):
+    COMPLETED, FAILED = 1, 2
+
+class Job:
+    status, _return_value = Status.COMPLETED, None
+
+def run_job(task_function, callbacks):
+    ret = Job()
+    try:
+        ret._return_value = task_function()
+    except Exception as e:
+        ret._return_value, ret.status = e, Status.FAILED
+    for callback in reversed(callbacks.callbacks):
+        callback.on_job_end(config=None, job_return=ret)
+    return ret
+"""
+
+
+@pytest.mark.parametrize("its_end", [None, ValueError("another job")])
+def test_a_job_of_hydra_that_raises_has_crashed_its_run_and_no_other(
+    begin: Begin, root: Path, monkeypatch: pytest.MonkeyPatch, its_end: BaseException | None
+) -> None:
+    """Hydra catches what a job raises, goes on to the next one, and leaves by an exit or an exception in the end."""
+    hydra: Any = ModuleType("hydra.core.utils")
+    exec(HYDRA, vars(hydra))
+    monkeypatch.setitem(sys.modules, "hydra.core.utils", hydra)
+    callbacks = SimpleNamespace(callbacks=[])
+
+    def job(seed: int) -> Callable[[], None]:
+        def train() -> None:
+            run = begin("job", seed=seed)
+            run.log({"loss": 1.0}, env_step=1)
+            if seed == 2:
+                raise ValueError("diverged")
+            begin("evaluation", seed=seed).log({"return": 1.0}, env_step=1)
+
+        return train
+
+    statuses = [hydra.run_job(job(seed), callbacks).status.name for seed in (1, 2, 3)]
+    assert statuses == ["COMPLETED", "FAILED", "COMPLETED"]
+    assert callbacks.callbacks == [], "what watched a job has gone with it"
+    ending.finish_all(failure.status_of(its_end and type(its_end)), failure.describe(its_end))
+    books = list(rollbook.open(root))
+    reasons = {(book.seed, book.name): (book.status, book.failure and book.failure["message"]) for book in books}
+    assert reasons.pop((2, "job")) == ("crashed", "diverged")
+    assert len(reasons) == 4
+    assert set(reasons.values()) == {("finished", None)}

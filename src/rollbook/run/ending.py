@@ -52,6 +52,10 @@ def watch(run: OpenRun) -> None:
         from rollbook.run.ray_tasks import watch_task
 
         watch_task(run)
+    if "hydra.core.utils" in sys.modules:
+        from rollbook.run.hydra_jobs import watch_job
+
+        watch_job(run)
     processes: Any = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
         from rollbook.run import worker_processes
