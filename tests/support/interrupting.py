@@ -43,7 +43,8 @@ KINDS: tuple[Callable[[], BaseException], ...] = (
 def interrupt_at(
     event_number: int, error: BaseException, call: Callable[[], object], rooms: tuple[str, ...] = ("",)
 ) -> tuple[bool, str]:
-    """Call `call` and raise `error` at its n-th line or call event inside rollbook.
+    """Call `call` and raise `error` at its n-th line or call event inside rollbook, or the first after it that is in no
+    finalizer.
 
     Args:
       rooms: count the events of these rooms alone ("journal/"); their paths begin so.
@@ -62,10 +63,10 @@ def interrupt_at(
         if not code.co_filename.startswith(wanted) or code.co_name == "<module>":
             return None
         # A generator that is let go half-way is called once more; what is raised then, Python itself keeps to itself.
-        resumes = event == "call" and frame.f_code.co_flags & inspect.CO_GENERATOR
-        if event in ("call", "line") and not resumes and not _is_finalizing(frame):
+        resumes = event == "call" and code.co_flags & inspect.CO_GENERATOR
+        if event in ("call", "line") and not resumes:
             seen += 1
-            if seen == event_number:
+            if seen >= event_number and not place and not _is_finalizing(frame):  # else at the next one
                 place = f"{code.co_filename.removeprefix(ROLLBOOK)}:{frame.f_lineno} {code.co_name} ({event})"
                 raise error
         return trace
