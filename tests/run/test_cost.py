@@ -185,13 +185,13 @@ def test_the_default_rules_look_at_columns_and_not_at_rows(run: Any) -> None:
     python, c = looked_at(run, 1_000, 20_000)
     # Row 4 of the table: tens of calls a row when rules were shown rows.
     assert python <= 20_000 * 0.7, f"{python / 20_000:.3f} Python calls a row"
-    assert c <= 20_000 * 1.35, f"{c / 20_000:.3f} C calls a row"
+    assert c <= 20_000 * 0.042 * len(DEFAULT), f"{c / 20_000:.3f} C calls a row"
 
 
 def test_a_look_at_few_rows_is_cheap_as_well(run: Any) -> None:
     """A hundred runs of ten rows a second each under one keeper: there it counts what one look costs."""
     python, c = looked_at(run, 1_000, 10)
-    assert python <= 1_550, python
+    assert python <= 50 * len(DEFAULT), python
     assert c <= 2_350, c
 
 

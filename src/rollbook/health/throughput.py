@@ -145,10 +145,11 @@ class Throughput:
         memory = self._memory
         readings: Sequence[int] = column.clock(memory.clock)[first:end]
         places: Sequence[int] = range(first, end)
+        own = times[first:end]
         if not are_known(readings):
             places = [first + i for i, reading in enumerate(readings) if reading != UNKNOWN]
+            own = [times[i] for i in places]
             readings = [reading for reading in readings if reading != UNKNOWN]
-        own = [times[i] for i in places]
         at = 0
         if memory.since < 0 and own:
             memory.since, memory.reading, at = own[0], readings[0], 1
