@@ -921,6 +921,7 @@ def test_a_job_of_hydra_that_raises_has_crashed_its_run_and_no_other(
     hydra: Any = ModuleType("hydra.core.utils")
     exec(HYDRA, vars(hydra))
     monkeypatch.setitem(sys.modules, "hydra.core.utils", hydra)
+    monkeypatch.setattr(ending, "_of_process", None)  # what ends this process is no concern of later tests
     callbacks = SimpleNamespace(callbacks=[])
 
     def job(seed: int) -> Callable[[], None]:
