@@ -96,7 +96,8 @@ class RewardHacking(KeyedRule[Signal]):
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        watched = [columns.column(key) for key in self.watched(columns)]
+        # In an order of their own: keys come in another one when the run is read afterwards.
+        watched = [columns.column(key) for key in sorted(self.watched(columns))]
         if not watched:
             return ()
         if not any(self._may_be_off(column) for column in watched):
@@ -137,7 +138,9 @@ class RewardHacking(KeyedRule[Signal]):
         if is_trouble and not self._is_said:
             self._is_said = True
             where = column.where(i)
-            about = {key: it for key, it in self.memory.items() if it.rows >= self._rows - 1}  # others of this row
+            about = {
+                key: it for key, it in sorted(self.memory.items()) if it.rows >= self._rows - 1
+            }  # others of this row
             yield where["time"], self._alert(about, column, i)
 
     def _is_gross(self, key: str, value: float) -> bool:
