@@ -31,6 +31,9 @@ __all__ = ["VARIABLE", "forking", "keeper_program", "python_path", "sealing_here
 VARIABLE = "SEALING_FORKS"
 """Names the socket of the process that forks, to all processes of a test."""
 
+MODULES = ("rollbook.keeper.sealing_child", "rollbook.runs.recalling")
+"""What children run: they seal, or tell health rules after a rewind what they would remember."""
+
 LOADED = (
     "rollbook.keeper.sealing_child", "pyarrow.parquet", "pyarrow.compute", "rollbook.journal.reader", "argparse",
     "rollbook.storage.sealing.abandoned", "rollbook.storage.sealing.columns_files", "rollbook.storage.sealing.frames",
@@ -71,9 +74,10 @@ def forking(start_child: Callable[..., Any]) -> Callable[..., Any]:
     """`rollbook.keeper.child.start_child`, but forked where somebody here does so."""
 
     def start(command: list[str], words: list[str], log: Any) -> Any:
-        if VARIABLE in os.environ and "rollbook.keeper.sealing_child" in command[-1]:
+        module = next((name for name in MODULES if f"'{name}'" in command[-1]), "")
+        if VARIABLE in os.environ and module:
             try:
-                return start_forked(list(words), log)
+                return start_forked(module, list(words), log)
             except OSError:  # the tests are over, this process is not
                 pass
         return start_child(command, words, log)
@@ -100,15 +104,15 @@ def keeper_program(program: Callable[[], list[str]]) -> Callable[[], list[str]]:
     return lambda: [of_tests] if VARIABLE in os.environ else program()
 
 
-def start_forked(words: list[str], log: Any) -> Child:
-    """A child that seals; `words` are those of its `sys.argv[1:]`.
+def start_forked(module: str, words: list[str], log: Any) -> Child:
+    """A child that runs one of MODULES; `words` are those of its `sys.argv[1:]`.
 
     Raises:
       OSError: there is nobody here who forks them.
     """
     umask = os.umask(0)
     os.umask(umask)
-    asked = {"words": words, "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask}
+    asked = {"module": module, "words": words, "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask}
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         connection.connect(os.environ.get(VARIABLE, ""))
@@ -133,14 +137,24 @@ class Child:
         """The status, or None while it works."""
         return self._status(socket.MSG_DONTWAIT)
 
-    def wait(self) -> int | None:
+    def wait(self, timeout: float | None = None) -> int | None:
         """Wait for its end."""
+        if self.returncode is None and timeout is not None:
+            import select
+
+            if not select.select([self._answers], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
         return self._status(0)
 
     def terminate(self) -> None:
         """Ask it to end."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
     def _status(self, flags: int) -> int | None:
         if self.returncode is None:
@@ -215,8 +229,8 @@ def tell(answers: socket.socket, number: int) -> None:
 
 
 def be_child(asked: dict[str, Any], log: int) -> None:
-    """Become what `python -m rollbook.keeper.sealing_child` is, and end."""
-    from rollbook.keeper import sealing_child
+    """Become what `python -m` and the module are, and end."""
+    import runpy
 
     status = 1
     try:
@@ -232,7 +246,13 @@ def be_child(asked: dict[str, Any], log: int) -> None:
         os.dup2(log, 2)
         os.fsync = lambda _fd: None  # no test cuts the power, and disks are slow
         sys.argv[1:] = asked["words"]
-        status = sealing_child.main(asked["words"])
+        if asked["module"] == MODULES[0]:
+            status = sys.modules[MODULES[0]].main(asked["words"])
+        else:
+            runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+            status = 0
+    except SystemExit as left:
+        status = left.code if isinstance(left.code, int) else int(left.code is not None)
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
