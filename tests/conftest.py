@@ -113,8 +113,14 @@ WAITING = ("keeper", "run", "remote", "crash")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits begins first, beside what works."""
-    items.sort(key=lambda item: item.path.parent.name not in WAITING)
+    """What waits begins first, in each of the shares of the tests that xdist gives to its workers."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    waiting = [item for item in items if item.path.parent.name in WAITING]
+    others = [item for item in items if item.path.parent.name not in WAITING]
+    items.clear()
+    for number in range(workers):
+        for some in (waiting, others):
+            items += some[len(some) * number // workers : len(some) * (number + 1) // workers]
 
 
 def pytest_collection_finish() -> None:
