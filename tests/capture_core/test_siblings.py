@@ -218,6 +218,26 @@ def test_a_keeper_that_is_ready_first_takes_nothing_from_the_end(
     assert len(rollbook.open(tmp_path / "far")) == 2
 
 
+def test_a_keeper_that_seals_as_soon_as_the_writer_has_closed_takes_no_row_from_the_sinks_here(
+    tmp_path: Path, monkeypatch: Any, capfd: Any
+) -> None:
+    """It need not wait until this process wakes it."""
+    from rollbook.keeper.launch import wake
+
+    run = rollbook.init("p", "r", dir=tmp_path, keeper="process")
+    run.log({"loss": 1.0}, env_step=1)
+    close = run._writer.close
+
+    def closed() -> None:
+        close()
+        wake(str(run.folder))
+        until(lambda: not names_in(journal_folder(run.folder)))
+
+    monkeypatch.setattr(run._writer, "close", closed)
+    run.finish()
+    assert "loss 1.0 | finished" in capfd.readouterr().err
+
+
 def test_one_that_raises_at_its_end_keeps_none_of_the_others_open(tmp_path: Path) -> None:
     group = rollbook.siblings(3, project="p", dir=tmp_path, keeper="inline", sinks=[], strict=True)
     group[0].on_finish(lambda status: 1 / 0)

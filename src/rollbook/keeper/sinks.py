@@ -268,6 +268,11 @@ class LocalSinks:
         if self._ready():
             self._sinks.step()
 
+    def settle(self, seconds: float = 0.5) -> None:
+        """Deliver all that is there now, without thinning; wait so long for sinks with a thread of their own."""
+        if self._ready():
+            self._sinks.drain(min(seconds, TUNING.drain_seconds))
+
     def close(self) -> None:
         """Deliver the rest and close the sinks. Calling it twice is fine."""
         if self._ready():

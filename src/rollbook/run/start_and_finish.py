@@ -157,6 +157,8 @@ def _close(run: Run, status: str) -> None:
     if run._parts.console is not None:
         with handled_by(run._writer.failed, "console"):
             run._parts.console.close(str((run._parts.failure or {}).get("traceback", "")))
+    if ticker is not None:
+        ticker.settle()  # a keeper that finds the writer closed seals at once, and removes the journal
     run._writer.close()
     if run._writer.main:
         run._attempt_entry().last = now() + run._writer.time_offset

@@ -118,6 +118,12 @@ class Ticker(threading.Thread):
         late, self._late = self._late, []
         return late
 
+    def settle(self) -> None:
+        """Give the sinks here all that the journal has."""
+        if self._sinks is not None:
+            with handled_by(self._run._writer.failed, "keep house"):
+                self._sinks.settle()
+
     def _feed(self) -> None:
         if self._sinks is not None:
             self._sinks.step()
