@@ -764,8 +764,11 @@ def test_a_copy_has_the_numbers_and_words_of_the_server(doors: Doors, tmp_path: 
         assert {field: value for field, value in stored.items() if field != "took_ms"} == live
         compared += 1
     assert compared
-    for one in recorded("sweep/index.json"):
-        live = asked("sweep", {"project": one["project"], "metric": one["key"]})
+    projects = set()
+    for one in recorded("sweep/index.json"):  # the first of a project is of the score that nobody has named
+        named = {"metric": one["key"]} if one["project"] in projects else {}
+        projects.add(one["project"])
+        live = asked("sweep", {"project": one["project"], **named})
         assert {f: v for f, v in recorded(f"sweep/{one['file']}").items() if f != "took_ms"} == live
     assert recorded("findings.json")["sentences"] == asked("findings", {})["sentences"]
 
