@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,11 @@ def test_a_folder_whose_runs_went_to_the_bin_says_so_and_how_they_come_back(
     rollbook.open(tmp_path / "runs").remove(dry_run=False)
     page.open(serve(tmp_path / "runs"))
     page.tab.get_by_text(re.compile("All runs of .* are in the bin: 1")).wait_for()
-    assert "rollbook rm --restore" in page.tab.locator("pre").inner_text()
+    commands = page.tab.locator("pre").inner_text().splitlines()
+    assert [shlex.split(line)[2:] for line in commands] == [
+        ["--bin", "--dir", str(tmp_path / "runs")],
+        ["--restore", "ID", "--dir", str(tmp_path / "runs")],
+    ]
 
 
 def test_a_click_on_a_point_says_what_happened_there_and_asks_once(page: Any, serve: Any, recorded: Path) -> None:

@@ -1271,6 +1271,7 @@ export interface RunsAnswer {
   unreadable?: string[];
   unreadable_total?: number;
   binned?: number;
+  bin_of?: string;
   drawn?: Drawn | null;
 }
 

@@ -29,7 +29,7 @@ export function NoRuns() {
     return (
       <Empty
         title={`All runs of ${hello.value?.title ?? "this folder"} are in the bin: ${count(answer.binned ?? 0)}`}
-        code={"rollbook rm --bin             # lists them\nrollbook rm --restore ID      # brings one back"}
+        code={`rollbook rm --bin --dir ${answer.bin_of}\nrollbook rm --restore ID --dir ${answer.bin_of}`}
       />
     );
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import KeysAnswer, KeysAsk, axis_of, keys, own_words
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Sort, finite, plain
 from rollbook.server.shared.state import Facts, ServerContext
+from rollbook.system.files import pasted
 
 
 class RunsAsk(Ask, kw_only=True):
@@ -143,7 +145,8 @@ class RunsAnswer(Answer, kw_only=True):
       did_you_mean: where a filter names a field that no run has.
       conditions: where no run has the words of a search, and some have them as the value of a setting: those.
       unreadable: why folders with a run.json are not among the runs, 20 at most; unreadable_total: how many there are.
-      binned: where there are no runs: how many of them are in the bin.
+      binned: where there are no runs: how many of them are in the bin; bin_of: the folder that has it, as a command
+        takes it.
       drawn: the keys and tables of the runs that are drawn; None if it was not asked for, or would delay the table.
     """
 
@@ -161,6 +164,7 @@ class RunsAnswer(Answer, kw_only=True):
     unreadable: list[str] = []
     unreadable_total: int = 0
     binned: int = 0
+    bin_of: str = ""
     drawn: Drawn | None = None
 
 
@@ -359,6 +363,7 @@ def table_of_runs(context: ServerContext, ask: RunsAsk) -> RunsAnswer:
     window = flattened.entries[ask.offset : ask.offset + ask.limit]
     pending += _read_ahead(context, window, ask.columns)
     rows = [_row(context, entry, ask) for entry in window]
+    removed = [] if shot.rows else binned_below(context.catalogue.roots)
     return RunsAnswer(
         total=len(shot.rows),
         matched=flattened.matched,
@@ -373,7 +378,8 @@ def table_of_runs(context: ServerContext, ask: RunsAsk) -> RunsAnswer:
         conditions=[] if flattened.matched or not ask.search else settings_called([*shot.rows.values()], ask.search),
         unreadable=[plain(why) for why in shot.unreadable[:20]],
         unreadable_total=len(shot.unreadable),
-        binned=0 if shot.rows else len(binned_below(context.catalogue.roots)),
+        binned=len(removed),
+        bin_of=pasted(os.path.dirname(removed[0][0].folder)) if removed else "",
         drawn=_drawn(context, shot, flattened, ask),
     )
 
